@@ -1,0 +1,146 @@
+"""What a turn tells its watcher, as it happens.
+
+Pure values. The kernel turns them into outputs, the command line into text, the tests into
+lists. A watcher must be quick and must not raise: it is called on the way of the stream.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from crush_kernel.messages import ToolResult, Usage
+from crush_kernel.permissions.rules import PermissionRequest
+
+
+@dataclass(frozen=True, slots=True)
+class StepStarted:
+    """A request goes out; `number` counts from 1 within the turn."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class TextAdded:
+    """More of the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningAdded:
+    """More of the model's thinking."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyDropped:
+    """The reply of this step broke off and will be made anew: what was shown of it is void."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """The request failed and is made again after a wait."""
+
+    reason: str
+    attempt: int
+    """The attempt that is waited for, from 2."""
+    attempts: int
+    """How many there will be at most."""
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallWritten:
+    """The model is writing a call; its arguments are not complete yet."""
+
+    call_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A call is being carried out."""
+
+    call_id: str
+    name: str
+    summary: str
+    """Its arguments in short, one line, as the model wrote them: escape before showing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgressed:
+    """The last lines of what a running call has printed."""
+
+    call_id: str
+    tail: str
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionSettled:
+    """A permission request was answered, by a person or by a rule."""
+
+    request: PermissionRequest
+    is_allowed: bool
+    rule: str
+    """`allowed once`, `allowed for the session`, `yolo mode`, `denied` …"""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """A call has its result; `duration_s` counts from `ToolStarted`, waiting included."""
+
+    result: ToolResult
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepFinished:
+    """A reply is complete."""
+
+    usage: Usage
+    context_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the user should know that is no failure: one sentence."""
+
+    text: str
+
+
+TurnEnd = Literal["end_turn", "interrupted", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """The turn is over; nothing follows."""
+
+    end: TurnEnd
+    usage: Usage
+    context_tokens: int
+    """What the last request filled of the window."""
+    steps: int
+    tool_calls: int
+    retries: int
+    duration_s: float
+
+
+Event = (
+    StepStarted
+    | TextAdded
+    | ReasoningAdded
+    | ReplyDropped
+    | Retrying
+    | ToolCallWritten
+    | ToolStarted
+    | ToolProgressed
+    | PermissionSettled
+    | ToolFinished
+    | StepFinished
+    | Notice
+    | TurnFinished
+)
+
+Emit = Callable[[Event], None]

@@ -1,0 +1,106 @@
+"""What a tool is, and what it gets and gives.
+
+A tool is a value: a name, a description for the model, an argument model whose JSON schema
+the model reads, and a coroutine. It gets its services from the factory that builds it
+(`def view_tool(files: ProjectFiles) -> Tool[ViewArguments]`) and, per call, a
+`ToolContext`. It returns a `ToolOutput` or raises `ToolError` with a message that the model
+can act on; whatever else it raises becomes an error result in `agent.dispatch`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from crush_kernel.messages import JsonObject, Media
+from crush_kernel.permissions.rules import PermissionRequest
+
+MAX_OUTPUT_BYTES = 30_000
+"""What one tool result may bring into the context; `limit_output` cuts what is longer."""
+
+
+class Arguments(BaseModel):
+    """The base of every tool's arguments: unknown names are errors, values are final."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """What one call may use."""
+
+    call_id: str
+    permit: Callable[[PermissionRequest], Awaitable[None]]
+    """Returns when the request is allowed, raises `PermissionDenied` when it is not. It can
+    take as long as a person takes: check again afterwards what may have changed."""
+    progress: Callable[[str], None]
+    """Shows the last lines of what the tool has printed so far; cheap, call it at will."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """What a call came to."""
+
+    text: str
+    """For the model; never empty."""
+    is_error: bool = False
+    media: tuple[Media, ...] = ()
+    summary: str = ""
+    """For people, a few words to stand on the call's line: `3 matches`, `exit 1`, `+2 −1`."""
+    diff: str = ""
+    """For people, the unified diff of what was changed."""
+    metadata: JsonObject = field(default_factory=dict[str, JsonValue])
+    """For people and programs: more facts, such as `exit_code`. Never sent to the model."""
+
+
+A = TypeVar("A", bound=Arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[A]):
+    """One tool, ready to be called."""
+
+    name: str
+    description: str
+    arguments: type[A]
+    run: Callable[[A, ToolContext], Awaitable[ToolOutput]]
+    describe: Callable[[A], str]
+    """What a person sees beside the name: the arguments in short, one line."""
+    is_read_only: bool = False
+    """Whether calls may run together with other read-only calls."""
+
+
+AnyTool = Tool[Arguments]
+
+
+def erase(tool: Tool[A]) -> AnyTool:
+    """Return `tool` as a member of a mixed table; the dispatcher parses before it calls."""
+    return tool  # pyright: ignore[reportReturnType] - A is checked by `arguments.model_validate`
+
+
+def description_of(name: str, values: Mapping[str, object] | None = None) -> str:
+    """Return the model-facing text of `descriptions/<name>.md`, `{key}`s filled in."""
+    text = resources.files("crush_kernel.tools").joinpath("descriptions", f"{name}.md")
+    content = text.read_text(encoding="utf-8").strip()
+    return content.format_map(values) if values else content
+
+
+def limit_output(text: str, *, max_bytes: int = MAX_OUTPUT_BYTES) -> str:
+    """Return `text` if it is short enough, else its head and tail around a note.
+
+    The result never exceeds `max_bytes` bytes of UTF-8 plus the note, never splits a
+    character, and the note says how many lines and bytes are left out. Idempotent up to
+    the note's length.
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) <= max_bytes:
+        return text
+    half = max_bytes // 2
+    head = data[:half].decode("utf-8", "ignore")
+    tail = data[-half:].decode("utf-8", "ignore")
+    left_out = data[half:-half]
+    lines = left_out.count(b"\n")
+    note = f"[… {lines} lines, {len(left_out)} bytes left out …]"
+    return f"{head}\n{note}\n{tail}"
