@@ -1,0 +1,109 @@
+"""The agent: owns a conversation and runs its turns, one at a time."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import anyio
+
+from crush_kernel.agent.dispatch import Dispatcher
+from crush_kernel.agent.events import Emit, TurnEnd, TurnFinished
+from crush_kernel.agent.loop import TurnLoop
+from crush_kernel.agent.steps import Limits
+from crush_kernel.history.conversation import Conversation, context_tokens, count_calls
+from crush_kernel.messages import Message, Usage
+from crush_kernel.permissions.gate import Asker, Gate
+from crush_kernel.providers.base import Model, ToolSpec
+from crush_kernel.tools.base import AnyTool
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """The other side of a turn: who is told, and who is asked."""
+
+    emit: Emit
+    asker: Asker
+
+
+class Agent:
+    """Runs prompts against a model with tools; the model may be exchanged between turns."""
+
+    def __init__(
+        self,
+        *,
+        tools: tuple[AnyTool, ...],
+        gate: Gate,
+        system_prompt: Callable[[], Awaitable[str]],
+        limits: Limits | None = None,
+    ) -> None:
+        self.conversation = Conversation()
+        self.gate = gate
+        self._tools = {tool.name: tool for tool in tools}
+        self._specs = tuple(spec_of(self._tools[name]) for name in sorted(self._tools))
+        self._system_prompt = system_prompt
+        self._limits = limits or Limits()
+        self._dispatcher: Dispatcher | None = None
+
+    @property
+    def tools(self) -> tuple[AnyTool, ...]:
+        """The tools, by name in the order in which the model reads them."""
+        return tuple(self._tools[spec.name] for spec in self._specs)
+
+    async def prompt(
+        self, message: Message, *, model: Model, cell_id: str, watcher: Watcher
+    ) -> None:
+        """Run one turn that begins with `message`; the last event is `TurnFinished`.
+
+        Raises:
+            CrushKernelError: the turn failed; its message is for the user.
+
+        Cancelling ends the turn within its clean-up times: running calls are stopped, the
+        partial reply is kept, open calls are answered as interrupted.
+        """
+        self.conversation.begin(message, cell_id=cell_id)
+        self._dispatcher = Dispatcher(
+            tools=self._tools, gate=self.gate, asker=watcher.asker, emit=watcher.emit
+        )
+        loop = TurnLoop(
+            conversation=self.conversation,
+            model=model,
+            system_prompt=self._system_prompt,
+            tools=self._specs,
+            dispatcher=self._dispatcher,
+            emit=watcher.emit,
+            limits=self._limits,
+        )
+        started = anyio.current_time()
+        end: TurnEnd = "error"
+        try:
+            await loop.run()
+            end = "end_turn"
+        except anyio.get_cancelled_exc_class():
+            end = "interrupted"
+            raise
+        finally:
+            self._dispatcher = None
+            watcher.emit(self._finished(end, loop, anyio.current_time() - started))
+
+    def stop_tool(self, call_id: str) -> None:
+        """Stop one running call; the turn goes on with the model told so."""
+        if self._dispatcher is not None:
+            self._dispatcher.stop(call_id)
+
+    def _finished(self, end: TurnEnd, loop: TurnLoop, duration_s: float) -> TurnFinished:
+        messages = self.conversation.running
+        return TurnFinished(
+            end=end,
+            usage=sum((m.usage for m in messages if m.usage), Usage()),
+            context_tokens=context_tokens(messages),
+            steps=loop.steps,
+            tool_calls=count_calls(messages),
+            retries=loop.retries,
+            duration_s=duration_s,
+        )
+
+
+def spec_of(tool: AnyTool) -> ToolSpec:
+    """Return `tool` as the model reads it."""
+    schema = tool.arguments.model_json_schema()
+    schema.pop("title", None)
+    return ToolSpec(name=tool.name, description=tool.description, input_schema=schema)

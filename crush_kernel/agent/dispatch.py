@@ -1,0 +1,228 @@
+"""The way of a reply's calls: parse, permit, run, answer; every call gets exactly one result.
+
+Read-only calls that stand together run together, the others one after another, and results
+are recorded in the order of the calls. Nothing a tool does ends the turn: what it raises
+becomes an error result, except cancellation, which answers every open call as interrupted.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import anyio
+from anyio import CancelScope
+from pydantic import JsonValue, ValidationError
+
+from crush_kernel.agent.events import (
+    Emit,
+    PermissionSettled,
+    ToolFinished,
+    ToolProgressed,
+    ToolStarted,
+)
+from crush_kernel.errors import PermissionDenied, ToolError
+from crush_kernel.history.repair import INTERRUPTED
+from crush_kernel.messages import Message, ToolCall, ToolResult
+from crush_kernel.permissions.gate import Asker, Gate
+from crush_kernel.permissions.rules import Deny, PermissionRequest
+from crush_kernel.tools.base import AnyTool, Arguments, ToolContext, ToolOutput
+
+logger = logging.getLogger(__name__)
+
+MAX_TOGETHER = 8
+"""Read-only calls that run at the same time; more would only fight for the disk."""
+
+STOPPED = "The user stopped this call. Do not simply repeat it."
+
+
+@dataclass(slots=True)
+class Dispatcher:
+    """Carries out the calls of one turn."""
+
+    tools: Mapping[str, AnyTool]
+    gate: Gate
+    asker: Asker
+    emit: Emit
+    _running: dict[str, CancelScope] = field(default_factory=dict[str, CancelScope])
+
+    async def call_tools(
+        self, calls: tuple[ToolCall, ...], *, record: Callable[[Message], None]
+    ) -> None:
+        """Carry out `calls` and `record` one message that answers them all, in their order.
+
+        Cancelling stops the running calls; the message is recorded all the same, with
+        what was finished and the rest answered as interrupted.
+        """
+        results: dict[int, ToolResult] = {}
+        try:
+            for batch in _batches(calls, self.tools):
+                await self._run_batch(batch, results)
+        finally:
+            record(
+                Message(
+                    "tool",
+                    tuple(
+                        results.get(index) or ToolResult(call.id, INTERRUPTED, is_error=True)
+                        for index, call in enumerate(calls)
+                    ),
+                )
+            )
+
+    def stop(self, call_id: str) -> None:
+        """Stop the running call `call_id`; unknown and finished ones are ignored."""
+        if scope := self._running.get(call_id):
+            scope.cancel()
+
+    async def _run_batch(
+        self, batch: tuple[tuple[int, ToolCall], ...], results: dict[int, ToolResult]
+    ) -> None:
+        limiter = anyio.CapacityLimiter(MAX_TOGETHER)
+
+        async def run(index: int, call: ToolCall) -> None:
+            async with limiter:
+                results[index] = await self._call(call)
+
+        if len(batch) == 1:
+            await run(*batch[0])
+            return
+        async with anyio.create_task_group() as group:
+            for index, call in batch:
+                group.start_soon(run, index, call)
+
+    async def _call(self, call: ToolCall) -> ToolResult:
+        """Return the answer to `call`, whatever happens but cancellation of the turn."""
+        tool = self.tools.get(call.name)
+        arguments = parse(call, tool, names=tuple(self.tools))
+        shown = tool.describe(arguments) if tool and isinstance(arguments, Arguments) else ""
+        self.emit(ToolStarted(call.id, call.name, shown))
+        started = anyio.current_time()
+        settled: list[PermissionSettled] = []
+        output = ToolOutput(STOPPED, is_error=True, summary="stopped")
+        with CancelScope() as scope:
+            self._running[call.id] = scope
+            try:
+                if tool is None or isinstance(arguments, ToolOutput):
+                    output = arguments if isinstance(arguments, ToolOutput) else output
+                else:
+                    output = await run_tool(tool, arguments, self._context(call, settled))
+            finally:
+                self._running.pop(call.id, None)
+        duration = anyio.current_time() - started
+        result = _result(call, output, settled, duration)
+        self.emit(ToolFinished(result, duration))
+        return result
+
+    def _context(self, call: ToolCall, settled: list[PermissionSettled]) -> ToolContext:
+        async def permit(request: PermissionRequest) -> None:
+            word = await self.gate.settle(request, self.asker)
+            reason = word.reason if isinstance(word, Deny) else ""
+            event = PermissionSettled(
+                request=request,
+                is_allowed=not isinstance(word, Deny),
+                rule=word.rule,
+                reason=reason,
+            )
+            settled.append(event)
+            self.emit(event)
+            if isinstance(word, Deny):
+                raise PermissionDenied(_denial(reason))
+
+        return ToolContext(
+            call_id=call.id,
+            permit=permit,
+            progress=lambda tail: self.emit(ToolProgressed(call.id, tail)),
+        )
+
+
+def parse(
+    call: ToolCall, tool: AnyTool | None, *, names: tuple[str, ...]
+) -> Arguments | ToolOutput:
+    """Return the arguments of `call`, or what the model should read about their faults.
+
+    Malformed JSON is never mended by guessing, since a guess may run half a call; only
+    raw line breaks inside strings are let pass, which many models write.
+    """
+    if tool is None:
+        known = ", ".join(sorted(names))
+        return _fault(f"There is no tool {call.name!r}. The tools are: {known}.")
+    try:
+        raw = json.loads(call.input or "{}", strict=False)
+    except (ValueError, RecursionError) as error:
+        return _fault(
+            f"The arguments of {call.name} are not valid JSON ({error}). Nothing was run. "
+            "Make the call again with a JSON object."
+        )
+    try:
+        return tool.arguments.model_validate(raw)
+    except ValidationError as error:
+        faults = "; ".join(_faults(error))
+        return _fault(f"The arguments of {call.name} do not fit: {faults}. Nothing was run.")
+
+
+async def run_tool(tool: AnyTool, arguments: Arguments, context: ToolContext) -> ToolOutput:
+    """Return what `tool` gives, its exceptions turned into error outputs for the model."""
+    try:
+        return await tool.run(arguments, context)
+    except PermissionDenied as error:
+        return ToolOutput(str(error), is_error=True, summary="denied")
+    except ToolError as error:
+        return ToolOutput(str(error), is_error=True, summary="failed")
+    except Exception as error:
+        logger.exception("tool %s failed", tool.name)
+        return ToolOutput(
+            f"{tool.name} failed unexpectedly: {type(error).__name__}: {error}",
+            is_error=True,
+            summary="failed",
+        )
+
+
+def _batches(
+    calls: tuple[ToolCall, ...], tools: Mapping[str, AnyTool]
+) -> Iterator[tuple[tuple[int, ToolCall], ...]]:
+    """Yield runs of read-only calls as one batch, every other call alone, with positions."""
+
+    def key(item: tuple[int, ToolCall]) -> tuple[bool, int]:
+        tool = tools.get(item[1].name)
+        is_read_only = tool is not None and tool.is_read_only
+        return is_read_only, 0 if is_read_only else item[0]
+
+    for _, batch in groupby(enumerate(calls), key):
+        yield tuple(batch)
+
+
+def _result(
+    call: ToolCall, output: ToolOutput, settled: list[PermissionSettled], duration_s: float
+) -> ToolResult:
+    facts: dict[str, JsonValue] = dict(output.metadata)
+    if output.summary:
+        facts["summary"] = output.summary
+    if output.diff:
+        facts["diff"] = output.diff
+    if settled:
+        facts["permission"] = settled[-1].rule
+    facts["volatile"] = {"duration_s": round(duration_s, 3)}
+    return ToolResult(
+        call_id=call.id,
+        content=output.text,
+        is_error=output.is_error,
+        media=output.media,
+        metadata=facts,
+    )
+
+
+def _denial(reason: str) -> str:
+    if reason:
+        return f"Permission denied: {reason}. Do not try to get the same result another way."
+    return "Permission denied by the user. Do not try to get the same result another way."
+
+
+def _fault(text: str) -> ToolOutput:
+    return ToolOutput(text, is_error=True, summary="bad call")
+
+
+def _faults(error: ValidationError) -> Iterator[str]:
+    for fault in error.errors(include_url=False, include_input=False)[:8]:
+        place = ".".join(map(str, fault["loc"])) or "the arguments"
+        yield f"{place}: {fault['msg']}"

@@ -1,0 +1,169 @@
+"""The turn loop: ask the model, run the tools it calls, repeat until it stops."""
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import anyio
+
+from crush_kernel.agent.dispatch import Dispatcher
+from crush_kernel.agent.events import (
+    Emit,
+    Event,
+    Notice,
+    ReasoningAdded,
+    ReplyDropped,
+    Retrying,
+    StepFinished,
+    StepStarted,
+    TextAdded,
+    ToolCallWritten,
+)
+from crush_kernel.agent.steps import (
+    MAX_ATTEMPTS,
+    AskAgain,
+    CallTools,
+    Fail,
+    Finish,
+    Limits,
+    RefuseCalls,
+    Remind,
+    Request,
+    next_step,
+    retry_delay,
+)
+from crush_kernel.errors import ProviderError
+from crush_kernel.history.conversation import Conversation
+from crush_kernel.history.repair import INTERRUPTED, repair
+from crush_kernel.messages import Message, Text, ToolCall, ToolResult, Usage, calls_of
+from crush_kernel.providers.base import (
+    Accumulator,
+    Model,
+    ModelRequest,
+    ReasoningDelta,
+    StreamEvent,
+    TextDelta,
+    ToolCallStart,
+    ToolSpec,
+)
+
+
+@dataclass(slots=True)
+class TurnLoop:
+    """Everything one turn needs, handed in by the agent, and its counters."""
+
+    conversation: Conversation
+    model: Model
+    system_prompt: Callable[[], Awaitable[str]]
+    tools: tuple[ToolSpec, ...]
+    dispatcher: Dispatcher
+    emit: Emit
+    limits: Limits
+    steps: int = 0
+    retries: int = 0
+    empty_replies: int = 0
+
+    async def run(self) -> None:
+        """Run the turn to its end; the conversation holds what was said.
+
+        Raises:
+            CrushKernelError: the turn cannot go on; its message is for the user.
+
+        Cancelling ends the turn at its next await: what was streamed is kept, and every
+        open call is answered as interrupted.
+        """
+        talk = self.conversation
+        while True:
+            match next_step(talk.running, empty_replies=self.empty_replies, limits=self.limits):
+                case Request():
+                    await self._request()
+                case CallTools(calls=calls):
+                    await self.dispatcher.call_tools(calls, record=talk.append)
+                case RefuseCalls(calls=calls, reason=reason):
+                    talk.append(_refusal(calls, reason))
+                case Remind(text=text, notice=notice):
+                    talk.append(Message("user", (Text(text),)))
+                    self.emit(Notice(notice))
+                case AskAgain():
+                    self.empty_replies += 1
+                    talk.drop_last()
+                case Finish():
+                    return
+                case Fail(error=error):
+                    self._answer_open_calls()
+                    raise error
+
+    async def _request(self) -> None:
+        """Send the conversation and record the reply, trying again while that may help."""
+        self.steps += 1
+        self.emit(StepStarted(self.steps))
+        request = ModelRequest(
+            system=await self.system_prompt(),
+            messages=repair(self.conversation.messages),
+            tools=self.tools,
+        )
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            reply = Accumulator(self.model.info)
+            try:
+                await self._stream(request, reply)
+            except ProviderError as error:
+                delay = retry_delay(error, attempt=attempt, jitter=random.random())  # noqa: S311 - spreads load, guards nothing
+                if delay is None:
+                    self._record(reply.message(stop="error"))
+                    raise
+                await self._wait(error, attempt, delay)
+            except anyio.get_cancelled_exc_class():
+                self._record(reply.message(stop="interrupted"))
+                self._answer_open_calls()
+                raise
+            else:
+                self._record_complete(reply)
+                return
+
+    async def _stream(self, request: ModelRequest, reply: Accumulator) -> None:
+        async with self.model.stream(request) as events:
+            async for event in events:
+                reply.feed(event)
+                if (news := _news(event)) is not None:
+                    self.emit(news)
+
+    async def _wait(self, error: ProviderError, attempt: int, delay_s: float) -> None:
+        self.retries += 1
+        self.emit(ReplyDropped())
+        self.emit(
+            Retrying(reason=str(error), attempt=attempt + 1, attempts=MAX_ATTEMPTS, delay_s=delay_s)
+        )
+        await anyio.sleep(delay_s)
+
+    def _record_complete(self, reply: Accumulator) -> None:
+        message = reply.message()
+        self.conversation.append(message)
+        usage = message.usage or Usage()
+        self.emit(StepFinished(usage, usage.context_tokens))
+
+    def _record(self, message: Message) -> None:
+        """Keep a broken reply for the reader and the next request, if it says anything."""
+        if message.parts:
+            self.conversation.append(message)
+
+    def _answer_open_calls(self) -> None:
+        """Answer the calls of a reply that will not be run, so that none stays open."""
+        if calls := calls_of(self.conversation.running[-1]):
+            self.conversation.append(_refusal(calls, INTERRUPTED))
+
+
+def _refusal(calls: tuple[ToolCall, ...], reason: str) -> Message:
+    return Message("tool", tuple(ToolResult(call.id, reason, is_error=True) for call in calls))
+
+
+def _news(event: StreamEvent) -> Event | None:
+    """Return what a watcher should hear of `event`, if anything."""
+    match event:
+        case TextDelta(text=text):
+            return TextAdded(text)
+        case ReasoningDelta(text=text):
+            return ReasoningAdded(text)
+        case ToolCallStart(id=call_id, name=name):
+            return ToolCallWritten(call_id, name)
+        case _:
+            return None

@@ -1,0 +1,131 @@
+"""What `@path` in a prompt brings along: text inlined, images and PDFs as media.
+
+`mentions` is pure and finds candidates; what is no file stays plain text, so that
+`@decorator` and addresses mean nothing. A file outside the project is read only with
+permission, since a prompt may come from a notebook that somebody else wrote.
+"""
+
+import base64
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio.to_thread
+import filetype
+
+from crush_kernel.errors import ToolError
+from crush_kernel.messages import Media, Part, Text
+from crush_kernel.tools.base import ToolContext
+from crush_kernel.tools.paths import PathPolicy, Target
+from crush_kernel.tools.textfile import decode, detect
+
+MAX_TEXT_BYTES = 200_000
+"""Text of one attachment; what is longer is cut with a note."""
+
+MAX_MEDIA_BYTES = 5_000_000
+"""An image or PDF; providers refuse larger ones."""
+
+_MENTION = re.compile(r"""(?<![\w@/\\.])@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s"'`,;()<>|]+))""")
+_LINES = re.compile(r"^(?P<path>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?$")
+_MEDIA_TYPES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"))
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A candidate for a file, as written after `@`."""
+
+    path: str
+    first: int | None = None
+    """The first line that is wanted, from 1; `None` for the whole file."""
+    last: int | None = None
+
+
+def mentions(text: str) -> tuple[Mention, ...]:
+    """Return the distinct `@` mentions of `text`, in order: `@a.py`, `@"my file"`, `@a.py:3-9`."""
+    found = (_mention(match["quoted"] or match["plain"]) for match in _MENTION.finditer(text))
+    return tuple(dict.fromkeys(found))
+
+
+class Attachments:
+    """Reads what a prompt mentions."""
+
+    def __init__(self, paths: PathPolicy) -> None:
+        self._paths = paths
+
+    async def load(self, text: str, context: ToolContext) -> tuple[Part, ...]:
+        """Return the prompt `text` as a part, followed by one part for each file it mentions.
+
+        A file that cannot be attached is answered with a note in its place, so that the
+        model and the reader know.
+        """
+        found = [hit for mention in mentions(text) if (hit := self._find(mention)) is not None]
+        return (Text(text), *[await self._attach(*hit, context) for hit in found])
+
+    def _find(self, mention: Mention) -> tuple[Target, Mention] | None:
+        """Return the file that `mention` names, without trailing punctuation if need be."""
+        for wanted in _readings(mention):
+            try:
+                target = self._paths.resolve(wanted.path)
+                is_file = target.path.is_file()
+            except (ToolError, OSError):
+                continue
+            if is_file:
+                return target, wanted
+        return None
+
+    async def _attach(self, target: Target, mention: Mention, context: ToolContext) -> Part:
+        try:
+            if target.is_outside:
+                await context.permit(self._paths.read_request(target, call_id="", tool="attach"))
+            data = await anyio.to_thread.run_sync(_read, target.path)
+            return _part(data, target.shown, mention)
+        except (ToolError, OSError) as error:
+            return Text(f"[@{target.shown} could not be attached: {error}]")
+
+
+def _mention(text: str) -> Mention:
+    lines = _LINES.match(text)
+    if lines is None:
+        return Mention(text)
+    first = int(lines["first"])
+    return Mention(lines["path"], first, int(lines["last"] or first))
+
+
+def _readings(mention: Mention) -> Iterator[Mention]:
+    """Yield `mention` as written, then without the punctuation of the sentence it ends."""
+    yield mention
+    stripped = mention.path.rstrip(".:!?*_]}")
+    if stripped != mention.path and mention.first is None:
+        yield _mention(stripped)
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(MAX_MEDIA_BYTES + 1)
+
+
+def _part(data: bytes, shown: str, mention: Mention) -> Part:
+    kind = filetype.guess_mime(data)
+    if kind in _MEDIA_TYPES:
+        if len(data) > MAX_MEDIA_BYTES:
+            raise ToolError(f"it is larger than {MAX_MEDIA_BYTES // 1_000_000} MB")
+        return Media(kind, base64.b64encode(data).decode("ascii"), name=shown)
+    text_format = detect(data)
+    if text_format is None:
+        raise ToolError("it is a binary file")
+    return Text(_inlined(decode(data, text_format), shown, mention))
+
+
+def _inlined(text: str, shown: str, mention: Mention) -> str:
+    """Return `text` between fences that it cannot close, with a heading that names it."""
+    where = shown
+    if mention.first is not None and mention.last is not None:
+        lines = text.splitlines(keepends=True)[mention.first - 1 : mention.last]
+        text, where = "".join(lines), f"{shown}, lines {mention.first}-{mention.last}"
+    note = ""
+    if len(text) > MAX_TEXT_BYTES:
+        text, note = text[:MAX_TEXT_BYTES], "\n[cut here: view the file for the rest]"
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"The file {where}:\n{fence}\n{text.rstrip()}\n{fence}{note}"
