@@ -2,6 +2,10 @@
 
 import pytest
 
+from tests.fakes.provider.fixtures import provider, provider_server
+
+__all__ = ["anyio_backend", "provider", "provider_server"]
+
 
 @pytest.fixture
 def anyio_backend() -> str:
