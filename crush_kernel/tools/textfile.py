@@ -8,7 +8,7 @@ back as they came. What no format explains is binary.
 
 import codecs
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Newline = Literal["\n", "\r\n", "\r"]
@@ -91,7 +91,7 @@ def decode(data: bytes, text_format: TextFormat) -> str:
 
 
 def encode(text: str, text_format: TextFormat) -> bytes:
-    """Return `text` in `format`, byte-order mark included.
+    """Return `text` in that format, byte-order mark included.
 
     Raises:
         UnicodeEncodeError: a character does not exist in the encoding.
@@ -127,7 +127,7 @@ def _errors(text_format: TextFormat) -> str:
 
 
 def _checked(data: bytes, text_format: TextFormat) -> TextFormat | None:
-    """Return `format` with its newline, or `None` if it would lose or invent bytes."""
+    """Return `text_format` with its newline, or `None` if it would lose or invent bytes."""
     try:
         text = decode(data, text_format)
         is_lossless = encode(text, text_format) == data
@@ -135,9 +135,7 @@ def _checked(data: bytes, text_format: TextFormat) -> TextFormat | None:
         return None
     if not is_lossless or "\0" in text:
         return None
-    return TextFormat(
-        text_format.encoding, text_format.bom, newline_of(text), text_format.is_certain
-    )
+    return replace(text_format, newline=newline_of(text))
 
 
 def _is_utf8(data: bytes, *, is_head: bool) -> bool:
@@ -159,22 +157,33 @@ def _legacy(data: bytes) -> TextFormat:
     """
     from charset_normalizer import from_bytes  # noqa: PLC0415 - 60 ms that few files need
 
-    lines = [line for line in data.splitlines(keepends=True) if not line.isascii()]
-    sample = b"".join(lines)[:_SAMPLE_BYTES]
-    matches = from_bytes(sample, cp_isolation=_LEGACY)
+    sample = _telling_lines(data)
+    matches = list(from_bytes(sample, cp_isolation=_LEGACY))
     western = sample.decode("cp1252", "surrogateescape")
-    coherence = {match.encoding: match.coherence for match in matches}
+    western_coherence = max((m.coherence for m in matches if m.encoding == "cp1252"), default=-1.0)
     for match in matches:
         if match.encoding == "cp1252" or str(match) == western:
             break
-        is_as_western = coherence.get("cp1252", -1.0) >= match.coherence
         if match.encoding in _MULTIBYTE:
             is_clear = _is_cjk(str(match))
         else:
-            is_clear = match.coherence >= 0.25 and match.chaos <= 0.1 and not is_as_western
+            is_clear = match.chaos <= 0.1 and match.coherence >= max(0.25, western_coherence + 0.01)
         if is_clear and _checked(data, TextFormat(match.encoding)):
             return TextFormat(match.encoding)
-    return TextFormat("cp1252", is_certain=coherence.get("cp1252", 0.0) >= 0.5)
+    return TextFormat("cp1252", is_certain=western_coherence >= 0.5)
+
+
+def _telling_lines(data: bytes) -> bytes:
+    """Return the lines of `data` that are not plain ASCII, up to a sample's size."""
+    lines: list[bytes] = []
+    size = 0
+    for line in data.splitlines(keepends=True):
+        if not line.isascii():
+            size += len(line)
+            if lines and size > _SAMPLE_BYTES:
+                break
+            lines.append(line)
+    return b"".join(lines)[:_SAMPLE_BYTES]
 
 
 def _is_cjk(text: str) -> bool:

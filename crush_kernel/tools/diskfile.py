@@ -1,0 +1,181 @@
+"""Whole files on disk: read with bounds, replaced atomically.
+
+A replacement is written beside the file, made durable and renamed over it, so that whatever
+happens there is either the old content or the new, and nothing else is left behind. All
+functions block; call them in a worker thread, which a cancelled caller lets finish.
+"""
+
+import contextlib
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from crush_kernel.errors import ToolError
+
+MAX_EDIT_BYTES = 10_000_000
+"""The largest file that is edited: its text and its diff are held in memory several times."""
+
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISCHR, "a device"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFile:
+    """A regular file as it was at one moment."""
+
+    data: bytes
+    hard_links: int
+    """How many names the file has; a replacement takes this one away from the others."""
+
+
+def read_file(path: Path, *, max_bytes: int = MAX_EDIT_BYTES) -> DiskFile | None:
+    """Return the content of the regular file `path`, or `None` if there is nothing.
+
+    Raises:
+        ToolError: it is no regular file, too large, or cannot be read.
+    """
+    try:
+        _refuse_special(path, path.stat())
+        # Without blocking, should a pipe have taken the file's place since.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            facts = os.fstat(descriptor)
+            _refuse_special(path, facts)
+            data = file.read(max_bytes + 1)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise ToolError(f"{path} cannot be read: {_reason(error)}.") from error
+    if len(data) > max_bytes:
+        raise ToolError(
+            f"{path} is larger than {max_bytes // 1_000_000} MB, too large to edit here; "
+            "change it with a command such as sed."
+        )
+    return DiskFile(data, facts.st_nlink)
+
+
+def require_writable(path: Path) -> None:
+    """Fail now rather than after a person was asked, if `path` can clearly not be replaced.
+
+    Raises:
+        ToolError: the file or its nearest existing folder is read-only, or no folder.
+    """
+    try:
+        folder = path.parent
+        while not folder.exists():
+            folder = folder.parent
+        is_read_only = path.exists() and not os.access(path, os.W_OK)
+        is_closed = not os.access(folder, os.W_OK | os.X_OK)
+    except (OSError, ValueError) as error:
+        raise ToolError(f"{path} cannot be written: {_reason(error)}.") from error
+    if not folder.is_dir():
+        raise ToolError(f"{path} cannot be written: {folder} is not a directory.")
+    if is_read_only or is_closed:
+        raise ToolError(f"{path if is_read_only else folder} is read-only.")
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Make `data` the content of `path`, all or nothing; missing parents are made.
+
+    Mode, extended attributes and, where allowed, owner stay. `path` must have no symbolic
+    links in it: a link at its end would be replaced rather than followed.
+
+    Raises:
+        ToolError: nothing was written, and everything is as it was.
+    """
+    try:
+        with _folders(path.parent):
+            _replace(path, data)
+    except (OSError, ValueError) as error:
+        raise ToolError(f"{path} was not written: {_reason(error)}.") from error
+
+
+@contextlib.contextmanager
+def _folders(folder: Path) -> Generator[None]:
+    """Make `folder` and its missing parents; unmake them if the block fails."""
+    made: list[Path] = []
+    try:
+        for parent in reversed(tuple(_missing(folder))):
+            parent.mkdir()
+            made.append(parent)
+        yield
+    except BaseException:
+        for parent in reversed(made):
+            with contextlib.suppress(OSError):
+                parent.rmdir()
+        raise
+
+
+def _missing(folder: Path) -> Iterator[Path]:
+    while not folder.exists():
+        yield folder
+        folder = folder.parent
+
+
+def _replace(path: Path, data: bytes) -> None:
+    like = path if path.exists() else None
+    temporary = path.with_name(f".{secrets.token_hex(8)}.crush-tmp")
+    try:
+        _write_new(temporary, data, like=like)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _write_new(path: Path, data: bytes, *, like: Path | None) -> None:
+    # Private until it has the mode of the file it stands for, which may be a secret one.
+    mode = 0o600 if like else 0o666
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, mode), "wb") as file:
+        file.write(data)
+        file.flush()
+        if like:
+            _copy_attributes(like, file.fileno())
+        os.fsync(file.fileno())
+
+
+def _copy_attributes(source: Path, descriptor: int) -> None:
+    facts = source.stat()
+    # Changing the owner drops set-user-id bits, so the mode comes last.
+    with contextlib.suppress(OSError):
+        os.fchown(descriptor, facts.st_uid, facts.st_gid)
+    if sys.platform == "linux":
+        # Not every file system has attributes, nor may everyone set each of them.
+        with contextlib.suppress(OSError):
+            for name in os.listxattr(source):
+                with contextlib.suppress(OSError):
+                    os.setxattr(descriptor, name, os.getxattr(source, name))
+    with contextlib.suppress(OSError):
+        os.fchmod(descriptor, stat.S_IMODE(facts.st_mode))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable, where the file system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _refuse_special(path: Path, facts: os.stat_result) -> None:
+    if not stat.S_ISREG(facts.st_mode):
+        kind = next((name for is_kind, name in _KINDS if is_kind(facts.st_mode)), "no file")
+        raise ToolError(f"{path} is {kind}, not a regular file.")
+
+
+def _reason(error: OSError | ValueError) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return text[:1].lower() + text[1:]
