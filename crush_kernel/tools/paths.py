@@ -1,0 +1,197 @@
+"""Where a path that the model wrote leads, and whether that is inside the project.
+
+The model's text becomes a `Target`: a real, absolute path with every link resolved, also
+where the file does not exist yet. Inside or outside is decided on that path alone, by its
+components, so neither `..`, nor a link, nor a folder whose name begins like the project's
+gets past it. Every tool that takes a path takes it through `PathPolicy`, and every tool
+that reads asks through `permit_reading`.
+"""
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from crush_kernel.errors import ToolError
+from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.tools.base import ToolContext
+
+MAX_PATH_BYTES = 4_096
+MAX_NAME_BYTES = 255
+"""What Linux and macOS accept; longer paths would fail later with a riddle."""
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_DEVICE = ("\\\\?\\", "\\\\.\\", "//?/", "//./")
+_HIDDEN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A place in the file system, which may or may not exist."""
+
+    path: Path
+    """Real and absolute: what is checked, shown for permission, and opened."""
+    shown: str
+    """How to name it to people and models: from the working directory if it is inside the
+    project, else in full. One line; the model can pass it back."""
+    is_outside: bool
+    """Whether it lies outside the project."""
+
+    def read_request(
+        self, *, call_id: str, tool: str, action: Literal["read", "list"]
+    ) -> PermissionRequest:
+        """Return the question whether `tool` may read or list this place."""
+        return PermissionRequest(
+            call_id=call_id,
+            tool=tool,
+            action=action,
+            title=f"{action} {self.shown}",
+            paths=(self.path,),
+            is_outside=self.is_outside,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PathPolicy:
+    """The project's folder and the folder that relative paths start from."""
+
+    root: Path
+    """The project: what is below it is inside. It may be reached through a link."""
+    cwd: Path
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "root", Path(os.path.realpath(self.root)))
+        object.__setattr__(self, "cwd", Path(os.path.realpath(self.cwd)))
+
+    def resolve(self, text: str) -> Target:
+        """Return where `text` leads, `~` and links resolved; nothing has to exist.
+
+        Raises:
+            ToolError: no file can have that name; the message says what to write instead.
+        """
+        _check(text)
+        return self.target(self.cwd / _expand_home(text))
+
+    def target(self, path: Path) -> Target:
+        """Return `path`, which is absolute, as a target.
+
+        Raises:
+            ToolError: the path runs in a circle of links.
+        """
+        real = os.path.realpath(path)
+        # A circle makes `realpath` give up half-way, with links left in its answer.
+        if os.path.realpath(real) != real:
+            raise ToolError(f"{printable(str(path))} is part of a circle of symbolic links.")
+        is_outside = not Path(real).is_relative_to(self.root)
+        shown = real if is_outside else os.path.relpath(real, self.cwd)
+        return Target(Path(real), shown=printable(shown), is_outside=is_outside)
+
+
+async def permit_reading(
+    target: Target, context: ToolContext, *, tool: str, action: Literal["read", "list"]
+) -> None:
+    """Return when `tool` may read `target`: at once inside the project, else when allowed.
+
+    Call it once the target is known to exist, so that nobody is asked about a typing error.
+
+    Raises:
+        PermissionDenied: the answer is no.
+    """
+    if target.is_outside:
+        request = target.read_request(call_id=context.call_id, tool=tool, action=action)
+        await context.permit(request)
+
+
+def stat_existing(target: Target) -> os.stat_result | None:
+    """Return what the file system says about `target`, `None` if there is nothing.
+
+    Raises:
+        ToolError: the file system does not say; the message names the reason.
+    """
+    try:
+        return target.path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ToolError(f"Cannot look at {target.shown}: {reason(error)}.") from error
+
+
+def kind_of(status: os.stat_result) -> str:
+    """Return what sort of file `status` describes, as a noun such as `directory`."""
+    mode = status.st_mode
+    kinds = (
+        (stat.S_ISREG, "file"),
+        (stat.S_ISDIR, "directory"),
+        (stat.S_ISLNK, "symbolic link"),
+        (stat.S_ISFIFO, "named pipe"),
+        (stat.S_ISSOCK, "socket"),
+        (stat.S_ISCHR, "character device"),
+        (stat.S_ISBLK, "block device"),
+    )
+    return next((name for is_kind, name in kinds if is_kind(mode)), "special file")
+
+
+def reason(error: OSError) -> str:
+    """Return why the system refused, in lower case: `permission denied`."""
+    return (error.strerror or str(error)).lower()
+
+
+def printable(name: str) -> str:
+    r"""Return `name` on one line, fit for UTF-8, with nothing in it that hides or reorders.
+
+    Control and bidi characters become escapes such as `\x0a`, and so do undecodable bytes,
+    which Python keeps as lone surrogates. A backslash is doubled only beside an escape.
+    """
+    if not _HIDDEN.search(name):
+        return name
+    return _HIDDEN.sub(_escape, name.replace("\\", "\\\\"))
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if 0xDC80 <= code <= 0xDCFF:
+        code -= 0xDC00
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def _check(text: str) -> None:
+    """Refuse what cannot name a file, with a sentence that helps."""
+    shown = printable(text[:200])
+    if not text.strip():
+        raise ToolError("The path is empty. Write one relative to the working directory.")
+    if "\0" in text:
+        raise ToolError(f"The path '{shown}' contains a NUL character. Write it without.")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ToolError(f"The path '{shown}' is not valid Unicode. List the folder for its names.")
+    if text.startswith(_DEVICE):
+        raise ToolError(f"'{shown}' is a device path. Write a plain path instead.")
+    if _SCHEME.match(text):
+        raise ToolError(f"'{shown}' is a URL. Write a plain path instead.")
+    if os.name != "nt" and _DRIVE.match(text):
+        raise ToolError(f"'{shown}' is a Windows path, but this system is not Windows.")
+    _check_length(text)
+
+
+def _check_length(text: str) -> None:
+    size = len(text.encode())
+    longest = max(len(name.encode()) for name in text.split("/"))
+    if size > MAX_PATH_BYTES or longest > MAX_NAME_BYTES:
+        raise ToolError(
+            f"The path is too long: {size} bytes, its longest name {longest}; at most "
+            f"{MAX_PATH_BYTES} and {MAX_NAME_BYTES} are possible."
+        )
+
+
+def _expand_home(text: str) -> Path:
+    """Return `text` with a leading `~` replaced; `~name` stays a name like any other."""
+    if text != "~" and not text.startswith("~/"):
+        return Path(text)
+    try:
+        return Path.home() / text[2:].lstrip("/")
+    except RuntimeError as error:
+        raise ToolError("The home directory is not known. Write a full path.") from error
