@@ -42,19 +42,6 @@ class Target:
     is_outside: bool
     """Whether it lies outside the project."""
 
-    def read_request(
-        self, *, call_id: str, tool: str, action: Literal["read", "list"]
-    ) -> PermissionRequest:
-        """Return the question whether `tool` may read or list this place."""
-        return PermissionRequest(
-            call_id=call_id,
-            tool=tool,
-            action=action,
-            title=f"{action} {self.shown}",
-            paths=(self.path,),
-            is_outside=self.is_outside,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class PathPolicy:
@@ -91,6 +78,20 @@ class PathPolicy:
         shown = real if is_outside else os.path.relpath(real, self.cwd)
         return Target(Path(real), shown=printable(shown), is_outside=is_outside)
 
+    @staticmethod
+    def read_request(
+        target: Target, *, call_id: str, tool: str, action: Literal["read", "list"] = "read"
+    ) -> PermissionRequest:
+        """Return the question whether `tool` may read or list `target`."""
+        return PermissionRequest(
+            call_id=call_id,
+            tool=tool,
+            action=action,
+            title=f"{action} {target.shown}",
+            paths=(target.path,),
+            is_outside=target.is_outside,
+        )
+
 
 async def permit_reading(
     target: Target, context: ToolContext, *, tool: str, action: Literal["read", "list"]
@@ -103,7 +104,7 @@ async def permit_reading(
         PermissionDenied: the answer is no.
     """
     if target.is_outside:
-        request = target.read_request(call_id=context.call_id, tool=tool, action=action)
+        request = PathPolicy.read_request(target, call_id=context.call_id, tool=tool, action=action)
         await context.permit(request)
 
 
