@@ -3,8 +3,7 @@
 The model's text becomes a `Target`: a real, absolute path with every link resolved, also
 where the file does not exist yet. Inside or outside is decided on that path alone, by its
 components, so neither `..`, nor a link, nor a folder whose name begins like the project's
-gets past it. Every tool that takes a path takes it through `PathPolicy`, and every tool
-that reads asks through `permit_reading`.
+gets past it. Every tool that takes a path takes it through `PathPolicy`.
 """
 
 import os
@@ -16,7 +15,6 @@ from typing import Literal
 
 from crush_kernel.errors import ToolError
 from crush_kernel.permissions.rules import PermissionRequest
-from crush_kernel.tools.base import ToolContext
 
 MAX_PATH_BYTES = 4_096
 MAX_NAME_BYTES = 255
@@ -91,35 +89,6 @@ class PathPolicy:
             paths=(target.path,),
             is_outside=target.is_outside,
         )
-
-
-async def permit_reading(
-    target: Target, context: ToolContext, *, tool: str, action: Literal["read", "list"]
-) -> None:
-    """Return when `tool` may read `target`: at once inside the project, else when allowed.
-
-    Call it once the target is known to exist, so that nobody is asked about a typing error.
-
-    Raises:
-        PermissionDenied: the answer is no.
-    """
-    if target.is_outside:
-        request = PathPolicy.read_request(target, call_id=context.call_id, tool=tool, action=action)
-        await context.permit(request)
-
-
-def stat_existing(target: Target) -> os.stat_result | None:
-    """Return what the file system says about `target`, `None` if there is nothing.
-
-    Raises:
-        ToolError: the file system does not say; the message names the reason.
-    """
-    try:
-        return target.path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise ToolError(f"Cannot look at {target.shown}: {reason(error)}.") from error
 
 
 def kind_of(status: os.stat_result) -> str:
