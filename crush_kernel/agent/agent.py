@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from crush_kernel.agent.dispatch import Dispatcher
+from crush_kernel.agent.dispatch import Dispatcher, permission
 from crush_kernel.agent.events import Emit, TurnEnd, TurnFinished
 from crush_kernel.agent.loop import TurnLoop
 from crush_kernel.agent.steps import Limits
@@ -13,7 +13,7 @@ from crush_kernel.history.conversation import Conversation, context_tokens, coun
 from crush_kernel.messages import Message, Usage
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.providers.base import Model, ToolSpec
-from crush_kernel.tools.base import AnyTool
+from crush_kernel.tools.base import AnyTool, Permit
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,10 @@ class Agent:
         finally:
             self._dispatcher = None
             watcher.emit(self._finished(end, loop, anyio.current_time() - started))
+
+    def permission_for(self, watcher: Watcher) -> Permit:
+        """Return a way to ask for permission outside of a tool call, such as for a file."""
+        return permission(self.gate, watcher.asker, watcher.emit)
 
     def stop_tool(self, call_id: str) -> None:
         """Stop one running call; the turn goes on with the model told so."""

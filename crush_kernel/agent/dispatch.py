@@ -27,7 +27,7 @@ from crush_kernel.history.repair import INTERRUPTED
 from crush_kernel.messages import Message, ToolCall, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.permissions.rules import Deny, PermissionRequest
-from crush_kernel.tools.base import AnyTool, Arguments, ToolContext, ToolOutput
+from crush_kernel.tools.base import AnyTool, Arguments, Permit, ToolContext, ToolOutput
 
 logger = logging.getLogger(__name__)
 
@@ -115,25 +115,32 @@ class Dispatcher:
         return result
 
     def _context(self, call: ToolCall, settled: list[PermissionSettled]) -> ToolContext:
-        async def permit(request: PermissionRequest) -> None:
-            word = await self.gate.settle(request, self.asker)
-            reason = word.reason if isinstance(word, Deny) else ""
-            event = PermissionSettled(
-                request=request,
-                is_allowed=not isinstance(word, Deny),
-                rule=word.rule,
-                reason=reason,
-            )
-            settled.append(event)
-            self.emit(event)
-            if isinstance(word, Deny):
-                raise PermissionDenied(_denial(reason))
-
         return ToolContext(
             call_id=call.id,
-            permit=permit,
+            permit=permission(self.gate, self.asker, self._told(settled)),
             progress=lambda tail: self.emit(ToolProgressed(call.id, tail)),
         )
+
+    def _told(self, settled: list[PermissionSettled]) -> Callable[[PermissionSettled], None]:
+        def tell(event: PermissionSettled) -> None:
+            settled.append(event)
+            self.emit(event)
+
+        return tell
+
+
+def permission(gate: Gate, asker: Asker, tell: Callable[[PermissionSettled], None]) -> Permit:
+    """Return a way to ask for permission that tells every answer and raises on a refusal."""
+
+    async def permit(request: PermissionRequest) -> None:
+        word = await gate.settle(request, asker)
+        reason = word.reason if isinstance(word, Deny) else ""
+        is_allowed = not isinstance(word, Deny)
+        tell(PermissionSettled(request, is_allowed=is_allowed, rule=word.rule, reason=reason))
+        if not is_allowed:
+            raise PermissionDenied(_denial(reason))
+
+    return permit
 
 
 def parse(

@@ -24,7 +24,7 @@ class Conversation:
 
     def __init__(self) -> None:
         self._turns: list[Turn] = []
-        self._spent = Usage()
+        self._spent: dict[str, Usage] = {}
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -42,9 +42,14 @@ class Conversation:
         return self._turns[-1].messages if self._turns else ()
 
     @property
-    def spent(self) -> Usage:
-        """What all requests of this kernel used, those of replaced turns included."""
-        return self._spent
+    def spent_by_model(self) -> dict[str, Usage]:
+        """What all requests used, by `provider/model`; those of replaced turns count too."""
+        return dict(self._spent)
+
+    @property
+    def context_tokens(self) -> int:
+        """What the last request and its reply filled of the window; zero if unknown."""
+        return context_tokens(self.messages)
 
     def begin(self, prompt: Message, *, cell_id: str = "") -> None:
         """Begin a turn with `prompt`; a former turn of the same cell goes."""
@@ -57,7 +62,8 @@ class Conversation:
         last = self._turns[-1]
         self._turns[-1] = replace(last, messages=(*last.messages, message))
         if message.usage:
-            self._spent += message.usage
+            label = f"{message.provider}/{message.model}"
+            self._spent[label] = self._spent.get(label, Usage()) + message.usage
 
     def drop_last(self) -> None:
         """Forget the last message of the running turn; what it used stays counted."""

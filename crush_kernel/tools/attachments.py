@@ -16,7 +16,7 @@ import filetype
 
 from crush_kernel.errors import ToolError
 from crush_kernel.messages import Media, Part, Text
-from crush_kernel.tools.base import ToolContext
+from crush_kernel.tools.base import Permit
 from crush_kernel.tools.paths import PathPolicy, Target
 from crush_kernel.tools.textfile import decode, detect
 
@@ -53,14 +53,14 @@ class Attachments:
     def __init__(self, paths: PathPolicy) -> None:
         self._paths = paths
 
-    async def load(self, text: str, context: ToolContext) -> tuple[Part, ...]:
+    async def load(self, text: str, *, permit: Permit) -> tuple[Part, ...]:
         """Return the prompt `text` as a part, followed by one part for each file it mentions.
 
         A file that cannot be attached is answered with a note in its place, so that the
         model and the reader know.
         """
         found = [hit for mention in mentions(text) if (hit := self._find(mention)) is not None]
-        return (Text(text), *[await self._attach(*hit, context) for hit in found])
+        return (Text(text), *[await self._attach(*hit, permit) for hit in found])
 
     def _find(self, mention: Mention) -> tuple[Target, Mention] | None:
         """Return the file that `mention` names, without trailing punctuation if need be."""
@@ -74,10 +74,10 @@ class Attachments:
                 return target, wanted
         return None
 
-    async def _attach(self, target: Target, mention: Mention, context: ToolContext) -> Part:
+    async def _attach(self, target: Target, mention: Mention, permit: Permit) -> Part:
         try:
             if target.is_outside:
-                await context.permit(self._paths.read_request(target, call_id="", tool="attach"))
+                await permit(self._paths.read_request(target, call_id="", tool="attach"))
             data = await anyio.to_thread.run_sync(_read, target.path)
             return _part(data, target.shown, mention)
         except (ToolError, OSError) as error:

@@ -27,14 +27,17 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+Permit = Callable[[PermissionRequest], Awaitable[None]]
+"""Returns when the request is allowed, raises `PermissionDenied` when it is not. It can take
+as long as a person takes: check again afterwards what may have changed."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What one call may use."""
 
     call_id: str
-    permit: Callable[[PermissionRequest], Awaitable[None]]
-    """Returns when the request is allowed, raises `PermissionDenied` when it is not. It can
-    take as long as a person takes: check again afterwards what may have changed."""
+    permit: Permit
     progress: Callable[[str], None]
     """Shows the last lines of what the tool has printed so far; cheap, call it at will."""
 

@@ -1,0 +1,163 @@
+"""The `/commands`: a table of names, helps and coroutines that answer in Markdown.
+
+They run on the engine thread. A command that cannot be carried out raises a `CommandError`
+whose hint says what to type instead.
+"""
+
+import platform
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from itertools import groupby
+
+from rapidfuzz import process
+
+from crush_kernel import __version__
+from crush_kernel.errors import CommandError
+from crush_kernel.kernel.markdown import escape
+from crush_kernel.kernel.render import cost_of, thousands
+from crush_kernel.messages import Usage
+from crush_kernel.providers.base import ModelInfo
+from crush_kernel.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class SlashCommand:
+    """One command."""
+
+    name: str
+    usage: str
+    """How to write it, arguments included."""
+    summary: str
+    """What it does, in a few words."""
+    run: Callable[[str, Runtime], Awaitable[str]]
+    """Takes the arguments and gives Markdown."""
+
+
+async def run_command(name: str, arguments: str, runtime: Runtime) -> str:
+    """Carry out `/name arguments` and return what to show, in Markdown.
+
+    Raises:
+        CommandError: there is no such command, or it cannot be carried out.
+    """
+    command = COMMANDS.get(name)
+    if command is None:
+        raise unknown(name)
+    return await command.run(arguments, runtime)
+
+
+def unknown(name: str) -> CommandError:
+    """Return the error for a command that does not exist, naming the nearest ones."""
+    near = [match[0] for match in process.extract(name, list(COMMANDS), limit=3, score_cutoff=50)]
+    offers = ", ".join(f"/{command}" for command in near or COMMANDS)
+    what = f"There is no command /{name}." if name else "A / alone is no command."
+    return CommandError(
+        what,
+        hint=f"Try {offers}. To send this as a prompt, begin the cell with a backslash.",
+    )
+
+
+async def _help(arguments: str, runtime: Runtime) -> str:  # noqa: ARG001 - one signature
+    rows = "\n".join(f"| `{command.usage}` | {command.summary} |" for command in COMMANDS.values())
+    return (
+        "Write what you want in a cell and run it: that is a turn of the agent. The cells above "
+        "are what it knows.\n\n"
+        "| a cell | does |\n|---|---|\n"
+        "| `anything else` | asks the agent; `@path` attaches a file, `@f.py:10-40` some lines |\n"
+        "| `!command` | runs your own shell command; the agent sees what it printed |\n"
+        f"{rows}\n\n"
+        "Tab completes `/` and `@`, Shift-Tab explains them. Stop (■) ends a turn and keeps what "
+        "was said. Changes and commands ask first."
+    )
+
+
+async def _model(arguments: str, runtime: Runtime) -> str:
+    if arguments == "keep":
+        info = await runtime.keep_model()
+        return f"New notebooks begin with `{info.label}`."
+    if arguments:
+        info = await runtime.choose(arguments)
+        return f"The next turn asks {_described(info)}. `/model keep` makes it the default."
+    return await _model_list(runtime)
+
+
+async def _model_list(runtime: Runtime) -> str:
+    current = (await runtime.model()).info
+    models = await runtime.providers.models()
+    lines = [f"In use: {_described(current)}", ""]
+    for provider, group in groupby(models, key=lambda info: info.provider):
+        names = ", ".join(f"`{info.id}`" for info in list(group)[:MAX_LISTED])
+        lines.append(f"- **{escape(provider)}**: {names}")
+    for status in runtime.providers.status():
+        if not status.is_usable:
+            lines.append(f"- {escape(status.id)}: {escape(status.reason)}")
+    lines += ["", "`/model provider/name` switches, `/model keep` remembers the choice."]
+    return "\n".join(lines)
+
+
+async def _status(arguments: str, runtime: Runtime) -> str:  # noqa: ARG001
+    info = (await runtime.model()).info
+    talk = runtime.agent.conversation
+    rows = (
+        ("provider", f"`{escape(info.provider)}`"),
+        ("model", _described(info)),
+        ("permission mode", f"`{runtime.agent.gate.mode}`"),
+        ("folder", f"`{escape(str(runtime.paths.cwd))}`"),
+        ("project", f"`{escape(str(runtime.paths.root))}`"),
+        ("turns", f"{len(talk.turns)}, {thousands(talk.context_tokens)} tokens in the last request"),
+        ("crush-kernel", f"{__version__} · Python {platform.python_version()} · {sys.executable}"),
+        ("ipykernel", f"{version('ipykernel')} · ipywidgets {version('ipywidgets')}"),
+    )
+    table = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    notes = "".join(f"\n- {escape(warning)}" for warning in runtime.settings.warnings)
+    return f"| | |\n|---|---|\n{table}\n{notes}"
+
+
+async def _cost(arguments: str, runtime: Runtime) -> str:  # noqa: ARG001
+    spent = runtime.agent.conversation.spent_by_model
+    if not spent:
+        return "Nothing was spent yet."
+    rows = [_cost_row(runtime.providers.info(label), usage) for label, usage in spent.items()]
+    return (
+        "| model | in | cached | written to cache | out | cost |\n|---|---:|---:|---:|---:|---:|\n"
+        + "\n".join(rows)
+    )
+
+
+def _cost_row(info: ModelInfo, usage: Usage) -> str:
+    guess = "~" if usage.is_estimated else ""
+    cost = cost_of(info, usage)
+    cells = (
+        f"`{info.label}`",
+        *(
+            f"{guess}{thousands(count)}"
+            for count in (
+                usage.input_tokens,
+                usage.cache_read_tokens,
+                usage.cache_write_tokens,
+                usage.output_tokens,
+            )
+        ),
+        "" if cost is None else f"{guess}${cost:.3f}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _described(info: ModelInfo) -> str:
+    window = f", {thousands(info.context_window)} tokens of context" if info.context_window else ""
+    return f"`{info.label}`{window}"
+
+
+MAX_LISTED = 12
+"""Models of one provider in the list; some have hundreds, and Tab completes them all."""
+
+COMMANDS = {
+    command.name: command
+    for command in (
+        SlashCommand("help", "/help", "shows this page", _help),
+        SlashCommand("model", "/model [name | keep]", "lists, switches or keeps the model", _model),
+        SlashCommand("status", "/status", "shows model, permission mode, folder, versions", _status),
+        SlashCommand("cost", "/cost", "shows the tokens and money spent", _cost),
+    )
+}
