@@ -1,0 +1,298 @@
+"""What is said to a plain request: first the calls it takes, then one sentence on the results.
+
+Pure. What has been done is read from the turn, so that a failed, denied or interrupted call is
+answered for what it is, and no call is ever made twice.
+"""
+
+from typing import assert_never
+
+from pydantic import JsonValue
+
+from crush_kernel.providers.offline_findings import (
+    block,
+    description,
+    entries,
+    file_lines,
+    outline,
+    readme_in,
+)
+from crush_kernel.providers.offline_intents import (
+    About,
+    ExplainFile,
+    ExplainProject,
+    FindFiles,
+    FindText,
+    Intent,
+    ListFolder,
+    Recap,
+    ReplaceText,
+    RunCommand,
+    ShowFile,
+    WriteFile,
+)
+from crush_kernel.providers.offline_script import Reply, WrittenCall
+from crush_kernel.providers.offline_turn import (
+    Answered,
+    CurrentTurn,
+    in_code,
+    recap,
+    shortened,
+)
+
+INTRODUCTION = (
+    "*I am not a language model: I am Crush's offline stand-in and work by written rules. To "
+    "connect a model, set `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`, or start Ollama or LM Studio; "
+    "then run `/model`.*"
+)
+
+ABILITIES = """\
+I understand a few plain requests in English, and do them with the real tools:
+
+- list: “list the files in `src`”
+- show: “show me `README.md`”, “show lines 10-20 of `app.py`”
+- find: “find all Python files”, “find "TODO" in `src`”
+- run: “run `git status`”
+- write: “create a file `notes.txt` with "hello"”
+- edit: “replace "red" with "blue" in `style.css`”
+- explain: “explain this project”, “explain `app.py`”
+- look back: “what have we done so far?”"""
+
+NOT_UNDERSTOOD = "I did not understand that, so I did nothing.\n\n" + ABILITIES
+
+_MAX_NAMES = 12
+_MAX_SHOWN_LINES = 60
+_MAX_PRINTED_LINES = 12
+
+_SPECIAL = frozenset(r"\.+*?()|[]{}^$")
+"""What a regular expression takes for a sign, and `grep` takes for itself after a backslash."""
+
+
+def answer(intent: Intent | None, turn: CurrentTurn, *, tools: frozenset[str]) -> Reply:
+    """Return the next reply to the request `intent`; `None` is one that was not understood.
+
+    Args:
+        intent: what the prompt of `turn` asks for.
+        turn: what has been done about it.
+        tools: the names of the tools that may be called.
+    """
+    reply = _reply(intent, turn)
+    missing = next((call.name for call in reply.tool_calls if call.name not in tools), None)
+    if missing is not None:
+        return _say(f"That takes the tool `{missing}`, which is not available here.")
+    return reply
+
+
+def closing(turn: CurrentTurn) -> Reply:
+    """Return what is said after the results of `turn` where nothing better is known."""
+    if not turn.answers:
+        return _say("There is nothing more to say to this.")
+    last = turn.answers[-1]
+    return _say(_trouble(last) or f"That is done: `{last.call.name}` returned a result.")
+
+
+def _reply(  # noqa: C901, PLR0911, PLR0912 - one arm of one line for each member of the union
+    intent: Intent | None, turn: CurrentTurn
+) -> Reply:
+    match intent:
+        case None:
+            return _say(NOT_UNDERSTOOD)
+        case About():
+            return _say(ABILITIES)
+        case Recap():
+            return _say(recap(turn))
+        case ListFolder():
+            return _list_folder(intent, turn)
+        case ShowFile():
+            return _show_file(intent, turn)
+        case FindFiles():
+            return _find_files(intent, turn)
+        case FindText():
+            return _find_text(intent, turn)
+        case RunCommand():
+            return _run(intent, turn)
+        case WriteFile():
+            return _write(intent, turn)
+        case ReplaceText():
+            return _replace(intent, turn)
+        case ExplainFile():
+            return _explain_file(intent, turn)
+        case ExplainProject():
+            return _explain_project(turn)
+        case _:
+            assert_never(intent)
+
+
+def _list_folder(intent: ListFolder, turn: CurrentTurn) -> Reply:
+    done = _done(turn, "ls")
+    if done is None:
+        return _call("ls", path=intent.path)
+    if trouble := _trouble(done):
+        return _say(trouble)
+    found = entries(done.result.content)
+    folders = sum(name.endswith("/") for name in found)
+    where = "This folder" if intent.path == "." else in_code(intent.path)
+    if not found:
+        return _say(f"{where} is empty.")
+    counts = f"{_count(len(found) - folders, 'file')} and {_count(folders, 'folder')}"
+    return _say(f"{where} holds {counts}: {_names(found)}.")
+
+
+def _show_file(intent: ShowFile, turn: CurrentTurn) -> Reply:
+    done = _done(turn, "view")
+    if done is None:
+        extra = {"offset": intent.offset, "limit": intent.limit}
+        return _call("view", file_path=intent.path, **{k: v for k, v in extra.items() if v})
+    if trouble := _trouble(done):
+        return _say(trouble)
+    lines = file_lines(done.result.content)
+    shown = lines[:_MAX_SHOWN_LINES]
+    left = len(lines) - len(shown)
+    rest = f"\n\n{_count(left, 'more line')} in the result above." if left else ""
+    head = f"{in_code(intent.path)}, {_count(len(lines), 'line')}:"
+    return _say(f"{head}\n\n{block(shown, intent.path)}{rest}")
+
+
+def _find_files(intent: FindFiles, turn: CurrentTurn) -> Reply:
+    done = _done(turn, "glob")
+    if done is None:
+        return _call("glob", pattern=intent.pattern, **_place(intent.path))
+    if trouble := _trouble(done):
+        return _say(trouble)
+    found = entries(done.result.content)
+    if not found:
+        return _say(f"No file fits {in_code(intent.pattern)}.")
+    fit = "fits" if len(found) == 1 else "fit"
+    return _say(f"{_count(len(found), 'file')} {fit} {in_code(intent.pattern)}: {_names(found)}.")
+
+
+def _find_text(intent: FindText, turn: CurrentTurn) -> Reply:
+    done = _done(turn, "grep")
+    if done is None:
+        pattern = "".join(f"\\{c}" if c in _SPECIAL else c for c in intent.text)
+        include = {"include": intent.include} if intent.include else {}
+        return _call("grep", pattern=pattern, **_place(intent.path), **include)
+    if trouble := _trouble(done):
+        return _say(trouble)
+    summary = done.result.metadata.get("summary")
+    found = f": {summary}" if isinstance(summary, str) and summary else ""
+    return _say(f"I looked for {in_code(intent.text)}{found}. The lines stand in the result above.")
+
+
+def _run(intent: RunCommand, turn: CurrentTurn) -> Reply:
+    done = _done(turn, "bash")
+    if done is None:
+        what = shortened(f"Run {intent.command}", 60)
+        return _call("bash", command=intent.command, description=what)
+    if done.outcome == "denied":
+        return _say(_trouble(done))
+    lines = done.result.content.strip().splitlines()
+    ended = "ran" if done.outcome == "ok" else "failed"
+    which = "" if len(lines) <= _MAX_PRINTED_LINES else " The end of what it printed:"
+    printed = block(lines[-_MAX_PRINTED_LINES:])
+    return _say(f"{in_code(shortened(intent.command, 80))} {ended}.{which}\n\n{printed}")
+
+
+def _write(intent: WriteFile, turn: CurrentTurn) -> Reply:
+    done = _done(turn, "write")
+    if done is None:
+        return _call("write", file_path=intent.path, content=intent.content)
+    lines = _count(len(intent.content.splitlines()), "line")
+    return _say(_trouble(done) or f"{in_code(intent.path)} is written, {lines}.")
+
+
+def _replace(intent: ReplaceText, turn: CurrentTurn) -> Reply:
+    """Read, then edit: a file has to have been seen before it may be changed."""
+    read, edited = _done(turn, "view"), _done(turn, "edit")
+    if edited is not None:
+        return _say(_trouble(edited) or _replaced(intent))
+    if read is None:
+        return _call("view", file_path=intent.path)
+    if trouble := _trouble(read):
+        return _say(trouble)
+    everywhere: dict[str, JsonValue] = {"replace_all": True} if intent.is_everywhere else {}
+    return _call(
+        "edit",
+        file_path=intent.path,
+        old_string=intent.old,
+        new_string=intent.new,
+        **everywhere,
+    )
+
+
+def _replaced(intent: ReplaceText) -> str:
+    if not intent.new:
+        return f"{in_code(intent.old)} is gone from {in_code(intent.path)}."
+    where = "everywhere in" if intent.is_everywhere else "in"
+    return f"{in_code(intent.old)} is now {in_code(intent.new)} {where} {in_code(intent.path)}."
+
+
+def _explain_file(intent: ExplainFile, turn: CurrentTurn) -> Reply:
+    done = _done(turn, "view")
+    if done is None:
+        return _call("view", file_path=intent.path)
+    if trouble := _trouble(done):
+        return _say(trouble)
+    lines = file_lines(done.result.content)
+    said, defined = description(lines), outline(lines)
+    sentences = [f"I read {_count(len(lines), 'line')} of {in_code(intent.path)}."]
+    sentences += [f"It says of itself: {in_code(said)}"] if said else []
+    sentences += [f"It defines {_names(defined)}."] if defined else []
+    return _say(" ".join(sentences))
+
+
+def _explain_project(turn: CurrentTurn) -> Reply:
+    listed, read = _done(turn, "ls"), _done(turn, "view")
+    if listed is None:
+        return _call("ls", path=".")
+    if trouble := _trouble(listed):
+        return _say(trouble)
+    found = entries(listed.result.content)
+    readme = readme_in(found)
+    if readme and read is None:
+        return _call("view", file_path=readme)
+    is_read = readme and read is not None and read.outcome == "ok"
+    said = description(file_lines(read.result.content)) if is_read and read else ""
+    about = f"{in_code(readme)} begins: {in_code(said)} " if said else "It has no README to quote. "
+    return _say(about + f"At the top there are {_count(len(found), 'entry')}: {_names(found)}.")
+
+
+# The sentences' parts -------------------------------------------------------------------
+
+
+def _done(turn: CurrentTurn, tool: str) -> Answered | None:
+    """Return the last call of `tool` in this turn."""
+    return next((done for done in reversed(turn.answers) if done.call.name == tool), None)
+
+
+def _trouble(done: Answered) -> str:
+    """Return what to say if the call came to nothing, else an empty string."""
+    match done.outcome:
+        case "ok":
+            return ""
+        case "denied":
+            return f"`{done.call.name}` was denied, so nothing was done."
+        case "failed":
+            why = in_code(shortened(done.result.content))
+            return f"`{done.call.name}` did not work: {why}"
+
+
+def _say(text: str) -> Reply:
+    return Reply(text=text)
+
+
+def _call(tool: str, /, **arguments: JsonValue) -> Reply:
+    return Reply(tool_calls=(WrittenCall(name=tool, input=arguments),))
+
+
+def _place(path: str) -> dict[str, JsonValue]:
+    return {} if path == "." else {"path": path}
+
+
+def _count(number: int, noun: str) -> str:
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"1 {noun}" if number == 1 else f"{number} {plural}"
+
+
+def _names(names: list[str]) -> str:
+    shown = ", ".join(in_code(name) for name in names[:_MAX_NAMES])
+    return f"{shown} and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else shown

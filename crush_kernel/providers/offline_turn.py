@@ -1,0 +1,206 @@
+"""What a request tells the offline provider: the prompt to answer and what came of it so far.
+
+Pure. Works on any history that `ModelRequest` can carry: replies of other providers, calls
+that failed, were denied or interrupted, prompts without text.
+"""
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+from pydantic import JsonValue
+
+from crush_kernel.messages import Message, Text, ToolCall, ToolResult, calls_of
+
+Outcome = Literal["ok", "failed", "denied"]
+
+_MAX_RECAP_TURNS = 20
+_MAX_SHORT_CHARS = 300
+_MAX_PROMPT_CHARS = 80
+
+_PAST = {
+    "view": "viewed",
+    "ls": "listed",
+    "glob": "looked for files named",
+    "grep": "searched for",
+    "write": "wrote",
+    "edit": "edited",
+    "bash": "ran",
+}
+"""What each tool is said to have done; any other is said to have been called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A call and what came of it."""
+
+    call: ToolCall
+    result: ToolResult
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return how it ended. A denial is told from a failure by the mark that it bears.
+
+        A result from elsewhere, such as a history without its metadata, is told by its words.
+        """
+        if not self.result.is_error:
+            return "ok"
+        mark = self.result.metadata.get("summary")
+        is_denied = mark == "denied" or self.result.content.startswith("Permission denied")
+        return "denied" if is_denied else "failed"
+
+    @property
+    def arguments(self) -> dict[str, JsonValue]:
+        """Return the arguments, empty if the model wrote no object."""
+        try:
+            value = json.loads(self.call.input)
+        except (ValueError, RecursionError):
+            return {}
+        return cast("dict[str, JsonValue]", value) if isinstance(value, dict) else {}
+
+    @property
+    def target(self) -> str:
+        """Return the argument that says what the call was about."""
+        names = ("file_path", "command", "pattern", "path")
+        values = (self.arguments.get(name) for name in names)
+        return next((value for value in values if isinstance(value, str) and value), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One reply and the answers to its calls."""
+
+    reply: Message
+    answers: tuple[Answered, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentTurn:
+    """The turn that a request asks to go on with."""
+
+    prompt: str
+    exchanges: tuple[Exchange, ...] = ()
+    """The steps of this turn, oldest first."""
+    earlier: tuple[Message, ...] = ()
+    """The conversation before the prompt."""
+
+    @property
+    def answers(self) -> tuple[Answered, ...]:
+        """Return every call of this turn with its result, oldest first."""
+        return tuple(answered for exchange in self.exchanges for answered in exchange.answers)
+
+    @property
+    def is_cut_off_before(self) -> bool:
+        """Return whether the prompt follows a reply that was cut off at the output limit."""
+        return bool(self.earlier) and self.earlier[-1].stop == "max_tokens"
+
+
+def current_turn(messages: tuple[Message, ...]) -> CurrentTurn:
+    """Return the turn that the last prompt of `messages` began."""
+    numbers = (number for number, message in enumerate(messages) if prompt_of(message))
+    start = max(numbers, default=None)
+    if start is None:
+        return CurrentTurn("", _exchanges(messages))
+    return CurrentTurn(
+        prompt=prompt_of(messages[start]),
+        exchanges=_exchanges(messages[start + 1 :]),
+        earlier=messages[:start],
+    )
+
+
+def prompt_of(message: Message) -> str:
+    """Return what the user typed in `message`, empty if it is no prompt.
+
+    The first text is the prompt; further ones are attached files, which give no orders.
+    """
+    if message.role != "user":
+        return ""
+    texts = (part.text for part in message.parts if isinstance(part, Text) and part.text.strip())
+    return next(texts, "")
+
+
+def whole_turn(turn: CurrentTurn) -> CurrentTurn:
+    """Return `turn` with the replies before it that were cut off at the output limit.
+
+    After such a reply the agent asks to go on, in words that look like a prompt.
+    """
+    while turn.is_cut_off_before:
+        before = current_turn(turn.earlier)
+        turn = replace(before, exchanges=before.exchanges + turn.exchanges)
+    return turn
+
+
+def shortened(text: str, limit: int = _MAX_SHORT_CHARS) -> str:
+    """Return `text` on one line, cut to `limit` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def in_code(text: str) -> str:
+    """Return `text` as inline code in Markdown, whatever is in it; never empty."""
+    line = " ".join(text.split()) or " "
+    runs = [len(run) for run in re.findall("`+", line)]
+    if not runs:
+        return f"`{line}`"
+    fence = "`" * (max(runs) + 1)
+    return f"{fence} {line} {fence}"
+
+
+def recap(turn: CurrentTurn) -> str:
+    """Return a Markdown list of the turns before this one and of what was done in each."""
+    turns = _turns(turn.earlier)
+    if not turns:
+        return "Nothing yet: no cell above has been run."
+    first = max(0, len(turns) - _MAX_RECAP_TURNS)
+    lines = [f"{number}. {_turn_line(past)}" for number, past in enumerate(turns, 1)][first:]
+    return "\n".join(lines)
+
+
+def _turns(messages: tuple[Message, ...]) -> list[CurrentTurn]:
+    starts = [number for number, message in enumerate(messages) if prompt_of(message)]
+    ends = [*starts[1:], len(messages)]
+    return [current_turn(messages[s:e]) for s, e in zip(starts, ends, strict=True)]
+
+
+def _turn_line(turn: CurrentTurn) -> str:
+    done = [_deed(answered) for answered in turn.answers]
+    what = ", ".join(dict.fromkeys(done)) if done else "answered"
+    return f"You: “{_quoted(turn.prompt)}” – I {what}."
+
+
+def _quoted(prompt: str) -> str:
+    """Return `prompt` in short, without what Markdown would take as marks."""
+    short = shortened(prompt, _MAX_PROMPT_CHARS)
+    return "".join(f"\\{c}" if c in "\\`*_[]<>#|~$" else c for c in short).rstrip(".")
+
+
+def _deed(answered: Answered) -> str:
+    verb = _PAST.get(answered.call.name, f"called {in_code(answered.call.name)}")
+    target = f" {in_code(shortened(answered.target, 60))}" if answered.target else ""
+    match answered.outcome:
+        case "ok":
+            return f"{verb}{target}"
+        case "failed":
+            return f"{verb}{target} (failed)"
+        case "denied":
+            return f"asked for {in_code(answered.call.name)}{target} (denied)"
+
+
+def _exchanges(messages: tuple[Message, ...]) -> tuple[Exchange, ...]:
+    results = {
+        part.call_id: part
+        for message in messages
+        for part in message.parts
+        if isinstance(part, ToolResult)
+    }
+    return tuple(
+        Exchange(
+            reply=message,
+            answers=tuple(
+                Answered(call, results[call.id]) for call in calls_of(message) if call.id in results
+            ),
+        )
+        for message in messages
+        if message.role == "assistant"
+    )
