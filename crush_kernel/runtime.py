@@ -132,7 +132,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
     settings = read_settings(environ)
     paths = PathPolicy(root=project_root(cwd), cwd=cwd)
     state = State(settings.directories.data / FILE_NAME)
-    async with Shell() as shell:
+    async with Shell(settings.environ) as shell:
         runtime = _build(settings, paths, state, shell)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(runtime.warm_up)

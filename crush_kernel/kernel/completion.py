@@ -77,8 +77,8 @@ def file_matches(word: str, cwd: Path) -> list[Match]:
     """Return the files and folders that begin with `word`, folders first, as `@path`."""
     folder_part, _, name = word.rpartition("/")
     prefix = f"{folder_part}/" if folder_part or word.startswith("/") else ""
-    folder = cwd / Path(prefix).expanduser() if prefix else cwd
     try:
+        folder = cwd / Path(prefix).expanduser() if prefix else cwd
         with os.scandir(folder) as entries:
             found = [
                 (not entry.is_dir(), entry.name)
@@ -86,7 +86,8 @@ def file_matches(word: str, cwd: Path) -> list[Match]:
                 if entry.name.lower().startswith(name.lower())
                 and (name.startswith(".") or not entry.name.startswith("."))
             ]
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):
+        # `RuntimeError` is what an unknown home folder raises.
         return []
     return [_file_match(f"{prefix}{name}", is_file=is_file) for is_file, name in sorted(found)]
 

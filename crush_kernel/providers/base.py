@@ -46,6 +46,21 @@ class ModelInfo:
         """Return the name as users write it, `provider/model`."""
         return f"{self.provider}/{self.id}"
 
+    def cost(self, usage: Usage) -> float | None:
+        """Return what `usage` costs in US dollars; `None` where a price that counts is unknown."""
+        charges = (
+            (usage.input_tokens, self.input_price),
+            (usage.output_tokens, self.output_price),
+            (usage.cache_read_tokens, self.cache_read_price),
+            (usage.cache_write_tokens, self.cache_write_price),
+        )
+        total = 0.0
+        for tokens, price in charges:
+            if tokens and price is None:
+                return None
+            total += tokens * (price or 0.0) / 1_000_000
+        return total if self.input_price is not None else None
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
