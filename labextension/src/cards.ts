@@ -1,0 +1,188 @@
+import type { IDisposable } from '@lumino/disposable';
+
+/**
+ * Keyboard and screen reader manners of the permission cards below one node.
+ *
+ * A card is a widget of the kernel, `.crush-card`, with the buttons `.crush-allow-once` and
+ * `.crush-deny`. Text from a model may carry any class name, so what stands inside rendered
+ * text is never taken for a card.
+ */
+export class PermissionCards implements IDisposable {
+  constructor(options: PermissionCards.IOptions) {
+    this._options = options;
+    this._observer = new MutationObserver(() => this._onMutation());
+    this._observer.observe(options.node, { childList: true, subtree: true });
+    options.node.addEventListener('focusin', this._onFocusIn);
+    this._onMutation();
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._isDisposed = true;
+    this._observer.disconnect();
+    this._options.node.removeEventListener('focusin', this._onFocusIn);
+  }
+
+  /** Put the focus on the first card that waits for an answer; tell whether there is one. */
+  focusFirst(): boolean {
+    const [card] = Private.waitingCards(this._options.node);
+    card?.scrollIntoView({ block: 'nearest' });
+    card?.focus();
+    return card !== undefined;
+  }
+
+  private _onMutation(): void {
+    for (const card of Private.waitingCards(this._options.node)) {
+      if (!this._known.has(card)) {
+        this._known.add(card);
+        this._introduce(card);
+      }
+    }
+    this._rescueFocus();
+  }
+
+  private _introduce(card: HTMLElement): void {
+    const { label, announce } = this._options;
+    card.setAttribute('role', 'group');
+    card.setAttribute('aria-label', label);
+    card.setAttribute('aria-keyshortcuts', 'Enter Escape');
+    card.tabIndex = 0;
+    const question = Private.firstLine(card);
+    announce(question ? `${label}: ${question}` : label);
+  }
+
+  /** An answered card vanishes with the focus in it: give the focus back to the notebook. */
+  private _rescueFocus(): void {
+    if (this._focused && !this._focused.isConnected) {
+      this._focused = null;
+      if (document.activeElement === document.body) {
+        this._options.refocus();
+      }
+    }
+  }
+
+  private readonly _onFocusIn = (event: FocusEvent): void => {
+    this._focused = Private.cardOf(event.target)
+      ? (event.target as Node)
+      : null;
+  };
+
+  private readonly _options: PermissionCards.IOptions;
+  private readonly _observer: MutationObserver;
+  private readonly _known = new WeakSet<HTMLElement>();
+  private _focused: Node | null = null;
+  private _isDisposed = false;
+}
+
+export namespace PermissionCards {
+  export interface IOptions {
+    /** The node whose descendants are watched. */
+    readonly node: HTMLElement;
+    /** What a card is called: `Permission question`, translated. */
+    readonly label: string;
+    /** Tell people who do not see the screen. */
+    readonly announce: (text: string) => void;
+    /** Put the focus where it belongs when the card that had it is gone. */
+    readonly refocus: () => void;
+  }
+
+  /**
+   * Answer a card by key: `Enter` presses the focused button, or Allow once when the card
+   * itself has the focus; `Escape` presses Deny.
+   *
+   * Must see the event before JupyterLab's shortcuts do. Typing is left alone: `Enter` in a
+   * text field, keys with modifiers, and keys that belong to an input method.
+   */
+  export function onKeydown(event: KeyboardEvent): void {
+    if (Private.isPlain(event) && event.target instanceof HTMLElement) {
+      if (event.key === 'Enter') {
+        Private.onEnter(event, event.target);
+      } else if (event.key === 'Escape') {
+        Private.onEscape(event, event.target);
+      }
+    }
+  }
+}
+
+namespace Private {
+  const RENDERED_TEXT = '.jp-RenderedHTMLCommon';
+  const CARD = '.crush-card';
+  const ALLOW_ONCE = '.crush-allow-once';
+  const DENY = '.crush-deny';
+  const ROW = '.crush-tool-row';
+
+  export function waitingCards(node: HTMLElement): HTMLElement[] {
+    return [...node.querySelectorAll<HTMLElement>(CARD)].filter(
+      card => isOurs(card) && card.querySelector(ALLOW_ONCE) !== null
+    );
+  }
+
+  export function cardOf(target: EventTarget | null): HTMLElement | null {
+    return target instanceof HTMLElement && isOurs(target)
+      ? target.closest<HTMLElement>(CARD)
+      : null;
+  }
+
+  export function firstLine(card: HTMLElement): string {
+    const text = card.querySelector('.widget-html, .widget-label')?.textContent;
+    return text?.trim().split('\n')[0] ?? '';
+  }
+
+  export function isPlain(event: KeyboardEvent): boolean {
+    return !(
+      event.isComposing ||
+      event.altKey ||
+      event.ctrlKey ||
+      event.metaKey ||
+      event.shiftKey
+    );
+  }
+
+  export function onEnter(event: KeyboardEvent, target: HTMLElement): void {
+    const card = cardOf(target);
+    if (target instanceof HTMLButtonElement && (card || rowOf(target))) {
+      // The browser presses the button; only JupyterLab must not take the key.
+      event.stopImmediatePropagation();
+      if (event.repeat) {
+        event.preventDefault();
+      }
+    } else if (card && card === target) {
+      take(event);
+      press(event, card.querySelector<HTMLButtonElement>(ALLOW_ONCE));
+    }
+  }
+
+  export function onEscape(event: KeyboardEvent, target: HTMLElement): void {
+    const card = cardOf(target);
+    if (card) {
+      take(event);
+      press(event, card.querySelector<HTMLButtonElement>(DENY));
+    }
+  }
+
+  function rowOf(target: HTMLElement): HTMLElement | null {
+    return isOurs(target) ? target.closest<HTMLElement>(ROW) : null;
+  }
+
+  function isOurs(element: HTMLElement): boolean {
+    return element.closest(RENDERED_TEXT) === null;
+  }
+
+  function take(event: KeyboardEvent): void {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }
+
+  /** Press `button` unless the key is merely held down: holding is not answering. */
+  function press(event: KeyboardEvent, button: HTMLButtonElement | null): void {
+    if (!event.repeat) {
+      button?.click();
+    }
+  }
+}
