@@ -15,17 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crush_kernel.errors import ToolError
+from crush_kernel.tools.paths import kind_of, printable, reason
 
 MAX_EDIT_BYTES = 10_000_000
 """The largest file that is edited: its text and its diff are held in memory several times."""
-
-_KINDS = (
-    (stat.S_ISDIR, "a directory"),
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISBLK, "a device"),
-    (stat.S_ISCHR, "a device"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +47,10 @@ def read_file(path: Path, *, max_bytes: int = MAX_EDIT_BYTES) -> DiskFile | None
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise ToolError(f"{path} cannot be read: {_reason(error)}.") from error
+        raise ToolError(f"{_name(path)} cannot be read: {_reason(error)}.") from error
     if len(data) > max_bytes:
         raise ToolError(
-            f"{path} is larger than {max_bytes // 1_000_000} MB, too large to edit here; "
+            f"{_name(path)} is larger than {max_bytes // 1_000_000} MB, too large to edit here; "
             "change it with a command such as sed."
         )
     return DiskFile(data, facts.st_nlink)
@@ -76,11 +69,11 @@ def require_writable(path: Path) -> None:
         is_read_only = path.exists() and not os.access(path, os.W_OK)
         is_closed = not os.access(folder, os.W_OK | os.X_OK)
     except (OSError, ValueError) as error:
-        raise ToolError(f"{path} cannot be written: {_reason(error)}.") from error
+        raise ToolError(f"{_name(path)} cannot be written: {_reason(error)}.") from error
     if not folder.is_dir():
-        raise ToolError(f"{path} cannot be written: {folder} is not a directory.")
+        raise ToolError(f"{_name(path)} cannot be written: {_name(folder)} is not a directory.")
     if is_read_only or is_closed:
-        raise ToolError(f"{path if is_read_only else folder} is read-only.")
+        raise ToolError(f"{_name(path if is_read_only else folder)} is read-only.")
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -96,7 +89,7 @@ def replace_file(path: Path, data: bytes) -> None:
         with _folders(path.parent):
             _replace(path, data)
     except (OSError, ValueError) as error:
-        raise ToolError(f"{path} was not written: {_reason(error)}.") from error
+        raise ToolError(f"{_name(path)} was not written: {_reason(error)}.") from error
 
 
 @contextlib.contextmanager
@@ -172,10 +165,12 @@ def _sync_folder(folder: Path) -> None:
 
 def _refuse_special(path: Path, facts: os.stat_result) -> None:
     if not stat.S_ISREG(facts.st_mode):
-        kind = next((name for is_kind, name in _KINDS if is_kind(facts.st_mode)), "no file")
-        raise ToolError(f"{path} is {kind}, not a regular file.")
+        raise ToolError(f"{_name(path)} is a {kind_of(facts)}, not a regular file.")
+
+
+def _name(path: Path) -> str:
+    return printable(str(path))
 
 
 def _reason(error: OSError | ValueError) -> str:
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return text[:1].lower() + text[1:]
+    return reason(error) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,112 @@
+"""`edit`: replace an exact piece of a text file by another."""
+
+from typing import assert_never
+
+from anyio.to_thread import run_sync
+from pydantic import Field
+
+from crush_kernel.errors import ToolError
+from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.filechange import (
+    AfterWrite,
+    Files,
+    Proposal,
+    Snapshot,
+    require_text,
+    say_nothing,
+)
+from crush_kernel.tools.paths import PathPolicy
+from crush_kernel.tools.textedit import Rejected, Replaced, replace_text
+from crush_kernel.tools.textfile import shown
+from crush_kernel.tools.tracker import ReadTracker
+
+
+class EditArguments(Arguments):
+    """What `edit` is asked to do."""
+
+    file_path: str = Field(description="The file to change, relative to the working directory.")
+    old_string: str = Field(
+        description="The exact text to replace. Empty to create a file that is not there yet."
+    )
+    new_string: str = Field(description="The text to put in its place. Empty to delete it.")
+    replace_all: bool = Field(
+        default=False, description="Replace every place instead of the only one."
+    )
+
+
+def edit_tool(
+    paths: PathPolicy, tracker: ReadTracker, after_write: AfterWrite = say_nothing
+) -> Tool[EditArguments]:
+    """Return the tool; `tracker` is the one that `view` and `write` use, too."""
+    files = Files(paths, tracker, after_write)
+
+    async def run(arguments: EditArguments, context: ToolContext) -> ToolOutput:
+        require_text("old_string", arguments.old_string)
+        require_text("new_string", arguments.new_string)
+        before = await files.load(arguments.file_path)
+        proposal = await run_sync(_propose, files, before, arguments)
+        return await files.change(before, proposal, context, tool="edit")
+
+    return Tool(
+        name="edit",
+        description=description_of("edit"),
+        arguments=EditArguments,
+        run=run,
+        describe=lambda arguments: files.describe(arguments.file_path),
+    )
+
+
+def _propose(files: Files, before: Snapshot, arguments: EditArguments) -> Proposal:
+    """Return what `arguments` make of `before`.
+
+    Raises:
+        ToolError: they do not fit it; nothing of its content is told unless it was seen.
+    """
+    old, new = arguments.old_string, arguments.new_string
+    if before.data is None:
+        if old:
+            raise ToolError(
+                f"{before.target.shown} does not exist. Check the path, or leave old_string empty "
+                "to create it."
+            )
+        return Proposal(new, verb="create", report="created")
+    if before.state == "unread":
+        files.require_seen(before)
+    outcome = replace_text(before.text, old, new, replace_all=arguments.replace_all)
+    if before.state == "stale" and not _is_safe_on_stale(outcome, arguments):
+        region = outcome.reason if isinstance(outcome, Rejected) else ""
+        raise files.changed_since(before, region)
+    match outcome:
+        case Replaced():
+            return Proposal(
+                outcome.text,
+                verb="edit",
+                report=_report(outcome, before),
+                is_guess=outcome.is_reindented,
+            )
+        case Rejected():
+            raise ToolError(f"{before.target.shown}: {shown(outcome.reason)}")
+        case _:
+            assert_never(outcome)
+
+
+def _is_safe_on_stale(outcome: Replaced | Rejected, arguments: EditArguments) -> bool:
+    """Return whether the place is beyond doubt, although the rest of the file is unknown."""
+    is_exact = isinstance(outcome, Replaced) and not outcome.is_reindented
+    return is_exact and not arguments.replace_all
+
+
+def _report(outcome: Replaced, before: Snapshot) -> str:
+    places = "1 place" if outcome.count == 1 else f"{outcome.count} places"
+    report = f"replaced {places}, {'on' if outcome.count == 1 else 'from'} line {outcome.line}"
+    if outcome.is_reindented:
+        report += (
+            ". old_string matched only after correcting its whitespace, and new_string was "
+            "indented like the file; check the result below"
+        )
+    if before.state == "stale":
+        report += (
+            ". The file had changed on disk since you last viewed it; only this place was "
+            "touched, view the file again before you change more"
+        )
+    return report
