@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-PermissionMode = Literal["default", "accept-edits", "plan", "yolo"]
-"""`accept-edits` lets edits inside the project pass, `plan` refuses all but reading,
-`yolo` lets everything inside the project pass; whatever they do not settle is asked."""
+from crush_kernel.config.settings import PermissionMode
 
 Action = Literal["read", "list", "write", "execute", "fetch"]
 

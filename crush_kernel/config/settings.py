@@ -1,0 +1,99 @@
+"""What the environment asks for, read once and checked.
+
+A value that makes no sense becomes a warning and the safe default takes its place: a typo
+must neither keep the kernel from starting nor allow more than was meant.
+
+Source: design §8 "Environment"; Crush, environment variables.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Literal, cast, get_args
+
+from crush_kernel.config.directories import Directories, read_directories
+
+PermissionMode = Literal["default", "accept-edits", "plan", "yolo"]
+"""`accept-edits` lets edits inside the project pass, `plan` refuses all but reading,
+`yolo` lets everything inside the project pass; whatever they do not settle is asked."""
+
+_TRUE: Final = frozenset(("1", "true", "t", "yes", "y", "on"))
+_FALSE: Final = frozenset(("", "0", "false", "f", "no", "n", "off"))
+
+_LABEL: Final = re.compile(r"[!-~]{1,200}")
+"""A model's label: visible ASCII, as in a header or a URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the user set, with defaults for the rest."""
+
+    environ: Mapping[str, str] = field(repr=False)
+    """The environment as it was read; holds keys, so it is never shown."""
+    directories: Directories
+    model: str = ""
+    """The label of the large model, `provider/model`; empty leaves the choice to us."""
+    small_model: str = ""
+    permission_mode: PermissionMode = "default"
+    uses_prompt_cache: bool = True
+    """Whether requests to Anthropic mark what is to be cached."""
+    warnings: tuple[str, ...] = ()
+    """One sentence for each value that was set aside."""
+
+    def variable(self, *names: str) -> str:
+        """Return the first of the variables that says something, without outer spaces.
+
+        `CRUSH_<NAME>` comes before `<NAME>`, as in Crush.
+        """
+        for name in names:
+            for variant in (f"CRUSH_{name}", name):
+                if value := self.environ.get(variant, "").strip():
+                    return value
+        return ""
+
+
+def read_settings(environ: Mapping[str, str]) -> Settings:
+    """Return the settings that `environ` holds; never raises for what is in it."""
+    directories, notes = read_directories(environ)
+    warnings = list(notes)
+    return Settings(
+        environ=MappingProxyType(dict(environ)),
+        directories=directories,
+        model=_label(environ, "CRUSH_MODEL", warnings),
+        small_model=_label(environ, "CRUSH_SMALL_MODEL", warnings),
+        permission_mode=_permission_mode(environ, warnings),
+        uses_prompt_cache=not _flag(environ, "CRUSH_DISABLE_ANTHROPIC_CACHE", warnings),
+        warnings=tuple(warnings),
+    )
+
+
+def _label(environ: Mapping[str, str], name: str, warnings: list[str]) -> str:
+    value = environ.get(name, "").strip()
+    if not value or _LABEL.fullmatch(value):
+        return value
+    warnings.append(f"{name} is not the name of a model: {value[:80]!a}; it is ignored")
+    return ""
+
+
+def _permission_mode(environ: Mapping[str, str], warnings: list[str]) -> PermissionMode:
+    value = environ.get("CRUSH_PERMISSION_MODE", "").strip()
+    if not value:
+        return "default"
+    mode = value.lower().replace("_", "-")
+    if mode in get_args(PermissionMode):
+        return cast("PermissionMode", mode)  # a member, by the line above
+    modes = ", ".join(get_args(PermissionMode))
+    warnings.append(
+        f"CRUSH_PERMISSION_MODE is none of {modes}: {value[:80]!a}; the mode is default"
+    )
+    return "default"
+
+
+def _flag(environ: Mapping[str, str], name: str, warnings: list[str]) -> bool:
+    value = environ.get(name, "").strip()
+    if value.lower() in _TRUE:
+        return True
+    if value.lower() not in _FALSE:
+        warnings.append(f"{name} is neither true nor false: {value[:80]!a}; it is ignored")
+    return False

@@ -1,0 +1,286 @@
+"""The adapter for servers that speak OpenAI's chat completions.
+
+One request is one POST over httpx, its reply a stream that is cut into events by
+`openai_reply`. Every byte that comes is a sign of life, comments included; silence has a
+limit, one for the first byte and one for the rest. A parameter that the server refuses by
+name is left out or renamed from then on. Never retries by itself.
+"""
+
+import ipaddress
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager, suppress
+from datetime import UTC, datetime
+from ssl import SSLContext
+from typing import Final, cast
+
+import anyio
+import httpx
+
+from crush_kernel.errors import AuthenticationFailed, ConfigError, ConnectionLost, ProviderError
+from crush_kernel.messages import calls_of
+from crush_kernel.providers.base import ModelInfo, ModelRequest, StreamEvent
+from crush_kernel.providers.failures import from_response, silent, unreachable
+from crush_kernel.providers.openai_reply import NotAReply, ReplyDecoder
+from crush_kernel.providers.openai_wire import RequestEncoder, adapted, dialect_of
+
+logger = logging.getLogger(__name__)
+
+FIRST_BYTE_TIMEOUT_S: Final = 300.0
+"""A local server reads a long prompt for minutes before it says anything."""
+
+IDLE_TIMEOUT_S: Final = 120.0
+"""Between bytes; models that think in silence pause for a minute and more."""
+
+CONNECT_TIMEOUT_S: Final = 15.0
+
+_USAGE_TIMEOUT_S: Final = 3.0
+"""How long a reply that is over is waited for to say what it has used."""
+
+_DRAIN_TIMEOUT_S: Final = 0.25
+"""How long to wait for the end of a body that holds no more news. A connection whose body
+was read to its end serves the next request, which saves a handshake."""
+
+_KEEP_ALIVE_S: Final = 90.0
+"""A step's tools run for a while; httpx itself would close the connection after 5 s."""
+
+_ERROR_TIMEOUT_S: Final = 10.0
+"""For the body of a refusal, whose status already says most."""
+
+_MAX_ERROR_BYTES: Final = 64_000
+
+
+class OpenAIModel:
+    """A model behind an OpenAI-compatible endpoint."""
+
+    def __init__(
+        self,
+        info: ModelInfo,
+        *,
+        api_key: str,
+        base_url: str,
+        first_byte_timeout_s: float = FIRST_BYTE_TIMEOUT_S,
+        idle_timeout_s: float = IDLE_TIMEOUT_S,
+        headers: Mapping[str, str] | None = None,
+        verify: SSLContext | bool = True,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        """Prepare to talk; nothing is sent yet.
+
+        Args:
+            info: the model; its provider is named in errors and decides the dialect.
+            api_key: the key, empty for servers that need none.
+            base_url: what comes before `/chat/completions`, such as `https://host/v1`.
+            first_byte_timeout_s: limit from the request to the first byte of the reply.
+            idle_timeout_s: limit between two bytes of the reply.
+            headers: more headers, which win over ours.
+            verify: the certificates to believe.
+            transport: what carries requests in place of the network.
+
+        Raises:
+            ConfigError: `base_url` is not the address of a server.
+            AuthenticationFailed: `api_key` cannot be sent.
+        """
+        self._info = info
+        self._url = _endpoint(base_url)
+        self._secrets = (api_key,) if api_key else ()
+        self._first_byte_timeout_s = first_byte_timeout_s
+        self._idle_timeout_s = idle_timeout_s
+        self._dialect = dialect_of(info.provider)
+        self._encoder = RequestEncoder(info)
+        is_local = is_loopback(self._url.host)
+        self._client = httpx.AsyncClient(
+            headers={**_headers(info.provider, api_key), **(headers or {})},
+            timeout=httpx.Timeout(CONNECT_TIMEOUT_S, read=None, write=first_byte_timeout_s),
+            limits=httpx.Limits(keepalive_expiry=_KEEP_ALIVE_S),
+            # Without TLS there is nothing to verify, and loading certificates takes a while.
+            verify=verify if self._url.scheme == "https" else False,
+            # No proxy leads to this machine, whatever the environment says.
+            trust_env=not is_local,
+            transport=transport,
+        )
+
+    @property
+    def info(self) -> ModelInfo:
+        """What is known about the model."""
+        return self._info
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:
+        """Send `request` and yield the reply as it comes; the last event is `Stop`.
+
+        Leaving the context closes the reply. Raises `ProviderError`s only.
+        """
+        deadline = anyio.current_time() + self._first_byte_timeout_s
+        response = await self._respond(request, deadline)
+        try:
+            events = self._events(response, _Ids(request), deadline)
+            try:
+                yield events
+            finally:
+                await events.aclose()
+        finally:
+            # httpcore shields the closing itself, and closing a socket does not block.
+            await response.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections; safe to repeat."""
+        await self._client.aclose()
+
+    async def _respond(self, request: ModelRequest, deadline: float) -> httpx.Response:
+        """Return the response to `request`, worded so that the server accepts it."""
+        tried = {self._dialect}
+        while True:
+            body = self._encoder.encode(request, self._dialect)
+            response = await self._send(body, deadline)
+            if response.is_success:
+                return response
+            complaint = await self._read_error(response)
+            is_adaptable = response.status_code in (400, 422)
+            better = adapted(self._dialect, complaint) if is_adaptable else None
+            if better is None or better in tried:
+                raise self._refused(response, complaint)
+            logger.info("%s: adapting to %s", self._info.label, better)
+            tried.add(better)
+            self._dialect = better
+
+    async def _send(self, body: bytes, deadline: float) -> httpx.Response:
+        message = self._client.build_request("POST", self._url, content=body)
+        try:
+            with anyio.move_on_after(deadline - anyio.current_time()):
+                return await self._client.send(message, stream=True)
+        except httpx.HTTPError as error:
+            raise self._lost(error) from error
+        raise silent(self._info.provider, self._first_byte_timeout_s)
+
+    async def _read_error(self, response: httpx.Response) -> str:
+        """Return the body of a refusal, as much of it as comes soon and is worth reading."""
+        body = b""
+        with suppress(httpx.HTTPError), anyio.move_on_after(_ERROR_TIMEOUT_S):
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > _MAX_ERROR_BYTES:
+                    break
+        await response.aclose()
+        return body[:_MAX_ERROR_BYTES].decode("utf-8", "replace")
+
+    async def _events(
+        self, response: httpx.Response, ids: "_Ids", deadline: float
+    ) -> AsyncGenerator[StreamEvent]:
+        decoder = ReplyDecoder(self._info.provider, ids.claim, secrets=self._secrets)
+        # httpx writes its iterators as generators, which want closing.
+        body = cast("AsyncGenerator[bytes]", response.aiter_bytes())
+        async with aclosing(body):
+            try:
+                chunk = await self._next(body, deadline - anyio.current_time())
+                while chunk:
+                    for event in decoder.feed(chunk):
+                        yield event
+                    chunk = await self._after(body, decoder)
+                for event in decoder.finish():
+                    yield event
+            except NotAReply as page:
+                raise self._refused(response, page.body) from page
+            with suppress(httpx.HTTPError), anyio.move_on_after(_DRAIN_TIMEOUT_S):
+                await anext(body, b"")
+
+    async def _after(self, body: AsyncGenerator[bytes], decoder: ReplyDecoder) -> bytes:
+        """Return the next bytes; a reply that is over does not need them."""
+        if decoder.is_done:
+            return b""
+        if not decoder.is_complete:
+            return await self._next(body, self._idle_timeout_s)
+        try:
+            return await self._next(body, min(_USAGE_TIMEOUT_S, self._idle_timeout_s))
+        except ConnectionLost:
+            return b""
+
+    async def _next(self, body: AsyncGenerator[bytes], limit_s: float) -> bytes:
+        """Return the next bytes, none at the end.
+
+        Raises:
+            ConnectionLost: nothing came within `limit_s`, or the connection broke.
+        """
+        try:
+            with anyio.move_on_after(limit_s):
+                return await anext(body, b"")
+        except httpx.HTTPError as error:
+            raise self._lost(error) from error
+        raise silent(self._info.provider, limit_s)
+
+    def _lost(self, error: httpx.HTTPError) -> ConnectionLost:
+        address = f"{self._url.scheme}://{self._url.netloc.decode('ascii')}"
+        return unreachable(self._info.provider, error, address=address, secrets=self._secrets)
+
+    def _refused(self, response: httpx.Response, body: str) -> ProviderError:
+        return from_response(
+            self._info.provider,
+            response.status_code,
+            response.headers,
+            body,
+            now=datetime.now(UTC),
+            secrets=self._secrets,
+        )
+
+
+class _Ids:
+    """Gives out ids for tool calls that no earlier call of the conversation has.
+
+    Some servers send none, others count from one in every reply.
+    """
+
+    def __init__(self, request: ModelRequest) -> None:
+        self._request = request
+        self._taken: set[str] | None = None
+
+    def claim(self, wanted: str) -> str:
+        """Return `wanted` if it is free, else the first free one like it."""
+        if self._taken is None:
+            self._taken = {call.id for said in self._request.messages for call in calls_of(said)}
+        name, number = wanted or "call_1", 2
+        while name in self._taken:
+            name = f"{wanted or 'call'}_{number}"
+            number += 1
+        self._taken.add(name)
+        return name
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether `host` is this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _endpoint(base_url: str) -> httpx.URL:
+    try:
+        url = httpx.URL(f"{base_url.strip().rstrip('/')}/chat/completions")
+    except (httpx.InvalidURL, ValueError) as error:
+        raise _bad_address(base_url) from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise _bad_address(base_url)
+    return url
+
+
+def _bad_address(base_url: str) -> ConfigError:
+    return ConfigError(
+        f"{base_url!r} is not the address of a server.",
+        hint="Set it to something like `https://host/v1`.",
+    )
+
+
+def _headers(provider: str, api_key: str) -> dict[str, str]:
+    # Compressing single tokens saves nothing, and makes proxies hold them back.
+    headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+    if not api_key:
+        return headers
+    if not (api_key.isascii() and api_key.isprintable()):
+        raise AuthenticationFailed(
+            "The key holds characters that no key has.",
+            provider=provider,
+            hint="Copy it again, without line breaks or quotation marks.",
+        )
+    return {**headers, "Authorization": f"Bearer {api_key.removeprefix('Bearer ')}"}

@@ -1,0 +1,486 @@
+"""What servers that speak OpenAI's chat completions say, as stream events.
+
+Bytes in, events out, no I/O. Forgives what servers are known to do wrong: no index, no id,
+whole calls at once, names repeated, empty choices, no end mark, no blank line at the end,
+one JSON document in place of a stream. Never takes a reply that was cut off for a complete
+one.
+
+Pure. Source: OpenAI API reference, "Chat completion chunk"; WHATWG, server-sent events.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Final, Literal
+
+import pydantic_core
+from pydantic import JsonValue
+
+from crush_kernel.errors import ConnectionLost, ProviderError
+from crush_kernel.messages import JsonObject, StopReason, Usage
+from crush_kernel.providers.base import (
+    ReasoningData,
+    ReasoningDelta,
+    Stop,
+    StreamEvent,
+    TextDelta,
+    ToolCallStart,
+    ToolInputDelta,
+    UsageReport,
+)
+from crush_kernel.providers.failures import cut_off, from_error_event, garbled
+from crush_kernel.providers.openai_wire import REASONING_FIELDS, is_object_text
+
+MAX_EVENT_BYTES: Final = 16_000_000
+"""No event of an honest server is longer; a longer one must not fill the memory."""
+
+MAX_PAGE_BYTES: Final = 64_000
+"""What is kept of an answer that is no reply, to say what it is."""
+
+_BOM: Final = b"\xef\xbb\xbf"
+
+_STOPS: Final[Mapping[str, StopReason]] = {
+    "stop": "end_turn",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "length": "max_tokens",
+    "max_tokens": "max_tokens",
+    "model_length": "max_tokens",
+    "content_filter": "refused",
+    "safety": "refused",
+}
+"""Reasons to stop; what else servers make up means that the reply is over."""
+
+_FAILED_STOPS: Final = frozenset(("error", "insufficient_system_resource"))
+"""Reasons that mean that the reply is broken, not over."""
+
+
+class NotAReply(Exception):
+    """What came in place of a reply: a web page, say. Translated by the adapter."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__("not a reply")
+        self.body = body[:MAX_PAGE_BYTES].decode("utf-8", "replace")
+
+
+class ReplyDecoder:
+    """Adds up one reply and tells its events."""
+
+    def __init__(
+        self, provider: str, claim_id: Callable[[str], str], *, secrets: tuple[str, ...] = ()
+    ) -> None:
+        """Start a reply.
+
+        Args:
+            provider: whom to name in errors.
+            claim_id: returns the id to use for a call, given the server's, which may be
+                empty or taken.
+            secrets: texts that must not appear in errors, such as the key.
+        """
+        self._provider = provider
+        self._secrets = secrets
+        self._lines = EventLines()
+        self._shape: Literal["", "events", "document", "page"] = ""
+        self._head = bytearray()
+        self._calls = _Calls(claim_id, self._next_block)
+        self._blocks = 0
+        self._open = ""
+        self._open_block = 0
+        self._field = REASONING_FIELDS[0]
+        self._reason = ""
+        self._halves: dict[str, str] = {}
+        self._mends = False
+        self.is_done = False
+        """Whether the end mark has come: nothing that follows matters."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the server has said that the reply is over; its usage may follow."""
+        return bool(self._reason) or self.is_done
+
+    def feed(self, chunk: bytes) -> Iterator[StreamEvent]:
+        """Yield what `chunk` adds to the reply, however the bytes are split.
+
+        Raises:
+            ProviderError: the server reports an error, or what it says makes no sense.
+            NotAReply: it is no reply at all.
+        """
+        if self._shape != "events":
+            chunk = self._sniff(chunk)
+        try:
+            complete = self._lines.feed(chunk) if chunk else ()
+        except ValueError as error:
+            raise garbled(self._provider, detail=str(error)) from error
+        for data in complete:
+            yield from self._event(data)
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """Yield what the end of the body adds; the last event is `Stop`.
+
+        Raises:
+            ConnectionLost: the reply is not complete.
+            NotAReply: it is no reply at all.
+        """
+        if self._shape == "document":
+            yield from self._event(bytes(self._head))
+            self.is_done = True
+        elif not self.is_done:
+            yield from self._tail()
+        if not self.is_complete:
+            if self._head.strip():
+                raise NotAReply(bytes(self._head))
+            raise cut_off(self._provider)
+        yield from self._close()
+        yield from self._calls.rest()
+        yield Stop(self._stop_reason())
+
+    def _tail(self) -> Iterator[StreamEvent]:
+        """Yield what the last event says if it lacks only its blank line."""
+        for data in self._lines.flush():
+            # Half an event is no news: whether the reply is complete was said before.
+            with suppress(ConnectionLost):
+                yield from list(self._event(data))
+
+    def _sniff(self, chunk: bytes) -> bytes:
+        """Return what is to be read as events; keep the rest until it is known what it is.
+
+        The first byte tells: servers that ignore `stream` send one document, and proxies
+        send pages. The content type does not: many servers send a wrong one, or none.
+        """
+        self._head += chunk
+        if not self._shape:
+            chunk = bytes(self._head)
+            start = chunk.lstrip()[:1]
+            if not start:
+                return b""
+            self._shape = "document" if start == b"{" else "page" if start == b"<" else "events"
+        if self._shape == "events":
+            return chunk
+        if len(self._head) > (MAX_EVENT_BYTES if self._shape == "document" else MAX_PAGE_BYTES):
+            raise NotAReply(bytes(self._head))
+        return b""
+
+    def _event(self, data: bytes) -> Iterator[StreamEvent]:
+        """Yield what the data of one event says."""
+        if self._head and self._shape == "events":
+            self._head.clear()
+        if data.strip() == b"[DONE]":
+            self.is_done = True
+            return
+        try:
+            document = self._parse(data)
+        except ConnectionLost:
+            if b"\n" not in data:
+                raise
+            # Some servers forget the blank lines between events.
+            for line in data.split(b"\n"):
+                yield from self._event(line)
+            return
+        yield from self._document(document)
+
+    def _stop_reason(self) -> StopReason:
+        """Return why the reply ended; servers disagree on whether calls are a reason."""
+        reason = _STOPS.get(self._reason, "end_turn")
+        if reason in ("end_turn", "tool_use"):
+            return "tool_use" if self._calls else "end_turn"
+        return reason
+
+    def _parse(self, data: bytes) -> JsonValue:
+        try:
+            return pydantic_core.from_json(data)
+        except ValueError:
+            pass
+        try:
+            # Slower, and takes lone surrogates: halves of a character that was split.
+            document = json.loads(data.decode("utf-8", "replace"))
+        except (ValueError, RecursionError) as error:
+            raise self._garbled(data) from error
+        self._mends = True
+        return document
+
+    def _garbled(self, data: bytes) -> ConnectionLost:
+        return garbled(self._provider, detail=data[:500].decode("utf-8", "replace"))
+
+    def _document(self, document: JsonValue) -> Iterator[StreamEvent]:
+        if not isinstance(document, dict):
+            raise self._garbled(json.dumps(document).encode())
+        if document.get("error") or document.get("object") == "error":
+            raise self._failure(document)
+        if (usage := _usage(document)) is not None:
+            yield UsageReport(usage)
+        choices = document.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict) and not choice.get("index"):
+                yield from self._choice(choice)
+
+    def _choice(self, choice: JsonObject) -> Iterator[StreamEvent]:
+        delta = choice.get("delta") or choice.get("message")
+        if isinstance(delta, dict):
+            yield from self._delta(delta)
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason:
+            if reason in _FAILED_STOPS:
+                raise self._reported(reason, "the reply broke off")
+            self._reason = reason
+
+    def _delta(self, delta: JsonObject) -> Iterator[StreamEvent]:
+        for field in REASONING_FIELDS:
+            thought = delta.get(field)
+            if isinstance(thought, str) and thought:
+                self._field = field
+                yield from self._say("reasoning", thought)
+                break
+        content = delta.get("content")
+        if isinstance(content, str):
+            if content:
+                yield from self._say("text", content)
+        elif isinstance(content, list):
+            for kind, text in _content_texts(content):
+                yield from self._say(kind, text)
+        if isinstance(refusal := delta.get("refusal"), str) and refusal:
+            yield from self._say("text", refusal)
+        for call in _call_deltas(delta):
+            yield from self._close()
+            for event in self._calls.feed(call):
+                yield self._mended_input(event)
+
+    def _say(self, kind: str, text: str) -> Iterator[StreamEvent]:
+        if self._mends and not (text := self._mended(kind, text)):
+            return
+        if self._open != kind:
+            yield from self._close()
+            self._open, self._open_block = kind, self._next_block()
+        if kind == "text":
+            yield TextDelta(self._open_block, text)
+        else:
+            yield ReasoningDelta(self._open_block, text)
+
+    def _close(self) -> Iterator[StreamEvent]:
+        """End the open block; thinking is then marked with the field that it came in."""
+        kind, self._open = self._open, ""
+        if kind == "reasoning":
+            yield ReasoningData(self._open_block, {"field": self._field})
+
+    def _mended_input(self, event: StreamEvent) -> StreamEvent:
+        if self._mends and isinstance(event, ToolInputDelta):
+            return ToolInputDelta(event.index, self._mended(f"call {event.index}", event.text))
+        return event
+
+    def _mended(self, kind: str, text: str) -> str:
+        """Return `text` with halves of characters joined, and lone ones replaced."""
+        text = self._halves.pop(kind, "") + text
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            self._halves[kind] = text[-1]
+            text = text[:-1]
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+    def _next_block(self) -> int:
+        self._blocks += 1
+        return self._blocks - 1
+
+    def _failure(self, document: JsonObject) -> ProviderError:
+        error = document.get("error") or document
+        if not isinstance(error, dict):
+            return self._reported("", str(error))
+        kinds = (error.get("type"), error.get("code"), error.get("status"))
+        known = [kind for kind in kinds if isinstance(kind, int)] or [k for k in kinds if k]
+        message = error.get("message") or json.dumps(error)
+        return self._reported(str(known[0]) if known else "", str(message))
+
+    def _reported(self, kind: str, message: str) -> ProviderError:
+        return from_error_event(self._provider, kind, message[:2_000], secrets=self._secrets)
+
+
+class _Call:
+    """One tool call in the making."""
+
+    __slots__ = ("arguments", "block", "is_started", "name", "wire_id")
+
+    def __init__(self, block: int) -> None:
+        self.block = block
+        self.wire_id = ""
+        self.name = ""
+        self.arguments: list[str] = []
+        self.is_started = False
+
+    def is_other(self, wire_id: str, name: str, arguments: str) -> bool:
+        """Return whether a delta for this place belongs to another call.
+
+        Servers that send whole calls give all of them the same index, or none.
+        """
+        if not name or not self.name:
+            return False
+        if wire_id and self.wire_id:
+            return wire_id != self.wire_id
+        return name != self.name or bool(arguments and is_object_text("".join(self.arguments)))
+
+
+class _Calls:
+    """Sorts deltas into calls."""
+
+    def __init__(self, claim_id: Callable[[str], str], next_block: Callable[[], int]) -> None:
+        self._claim_id = claim_id
+        self._next_block = next_block
+        self._by_index: dict[int, _Call] = {}
+        self._all: list[_Call] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def feed(self, delta: JsonObject) -> Iterator[StreamEvent]:
+        """Yield what `delta` adds to its call."""
+        function = delta.get("function")
+        if not isinstance(function, dict):
+            return
+        wire_id, name = _string(delta.get("id")), _string(function.get("name"))
+        raw = function.get("arguments")
+        # Some servers parse the arguments before they send them.
+        arguments = json.dumps(raw) if isinstance(raw, dict) else _string(raw)
+        call = self._place(delta.get("index"), wire_id, name, arguments)
+        call.wire_id = call.wire_id or wire_id
+        call.name = call.name or name
+        if arguments:
+            call.arguments.append(arguments)
+        if call.is_started:
+            if arguments:
+                yield ToolInputDelta(call.block, arguments)
+        elif call.name:
+            yield from self._start(call)
+
+    def rest(self) -> Iterator[StreamEvent]:
+        """Yield the calls that never got a name, so that they are answered, too."""
+        for call in self._all:
+            if not call.is_started:
+                yield from self._start(call)
+
+    def _place(self, index: JsonValue, wire_id: str, name: str, arguments: str) -> _Call:
+        call: _Call | None
+        if isinstance(index, int):
+            call = self._by_index.get(index)
+        elif wire_id:
+            call = next((known for known in self._all if known.wire_id == wire_id), None)
+        else:
+            call = self._all[-1] if self._all else None
+        if call is None or call.is_other(wire_id, name, arguments):
+            call = _Call(self._next_block())
+            self._all.append(call)
+            if isinstance(index, int):
+                self._by_index[index] = call
+        return call
+
+    def _start(self, call: _Call) -> Iterator[StreamEvent]:
+        call.is_started = True
+        yield ToolCallStart(call.block, self._claim_id(call.wire_id), call.name)
+        if call.arguments:
+            yield ToolInputDelta(call.block, "".join(call.arguments))
+
+
+def _call_deltas(delta: JsonObject) -> Iterator[JsonObject]:
+    calls = delta.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, dict):
+            yield call
+    if isinstance(legacy := delta.get("function_call"), dict):
+        yield {"index": 0, "function": legacy}
+
+
+def _content_texts(parts: list[JsonValue]) -> Iterator[tuple[str, str]]:
+    """Yield kind and text of content that comes in parts, thinking among them."""
+    for part in parts:
+        if not isinstance(part, dict):
+            continue
+        if isinstance(inner := part.get("thinking"), list):
+            yield from (("reasoning", text) for _, text in _content_texts(inner))
+        elif isinstance(thought := part.get("thinking"), str) and thought:
+            yield "reasoning", thought
+        elif isinstance(text := part.get("text"), str) and text:
+            yield "text", text
+
+
+def _usage(document: JsonObject) -> Usage | None:
+    """Return the token counts of a chunk, made to not overlap.
+
+    The prompt's count includes what was read from and written to the cache, the reply's
+    includes its thinking.
+    """
+    usage = document.get("usage")
+    if not isinstance(usage, dict):
+        groq = document.get("x_groq")
+        usage = groq.get("usage") if isinstance(groq, dict) else None
+    if not isinstance(usage, dict):
+        return None
+    details = usage.get("prompt_tokens_details")
+    if not isinstance(details, dict):
+        details = {}
+    prompt = _count(usage.get("prompt_tokens"))
+    cached = _count(
+        details.get("cached_tokens")
+        or usage.get("prompt_cache_hit_tokens")
+        or usage.get("cached_tokens")
+    )
+    read = min(cached, prompt)
+    written = min(_count(details.get("cache_write_tokens")), prompt - read)
+    return Usage(
+        input_tokens=prompt - read - written,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        output_tokens=_count(usage.get("completion_tokens")),
+    )
+
+
+def _count(value: JsonValue) -> int:
+    return max(int(value), 0) if isinstance(value, int | float) and value < 1e15 else 0
+
+
+def _string(value: JsonValue) -> str:
+    return value if isinstance(value, str) else ""
+
+
+class EventLines:
+    """Cuts bytes into the data of server-sent events, wherever the bytes are split."""
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []
+        self._data: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the data of the events that `chunk` completes.
+
+        Raises:
+            ValueError: an event is longer than `MAX_EVENT_BYTES`.
+        """
+        self._size += len(chunk)
+        if self._size > MAX_EVENT_BYTES:
+            raise ValueError(f"an event is longer than {MAX_EVENT_BYTES} bytes")
+        self._rest.append(chunk)
+        if b"\n" not in chunk and b"\r" not in chunk:
+            return []
+        lines = b"".join(self._rest).splitlines(keepends=True)
+        # A carriage return at the end may be the first half of a line's end.
+        self._rest = [] if lines[-1].endswith(b"\n") else [lines.pop()]
+        complete: list[bytes] = []
+        for line in lines:
+            if data := self._take(line.rstrip(b"\r\n")):
+                complete.append(data)
+                self._size = 0
+        return complete
+
+    def flush(self) -> list[bytes]:
+        """Return the data of an event that the end of the stream cut short of its blank line."""
+        rest, self._rest = b"".join(self._rest), []
+        ended = [self._take(line) for line in (*rest.splitlines(), b"")]
+        return [data for data in ended if data]
+
+    def _take(self, line: bytes) -> bytes:
+        if not line:
+            data, self._data = b"\n".join(self._data), []
+            return data
+        if line.startswith(b"data:"):
+            self._data.append(line[5:].lstrip(b" "))
+        elif line.startswith(_BOM):
+            self._take(line.removeprefix(_BOM))
+        elif line.startswith(b"error:"):
+            # llama.cpp's older servers put the error object in a field of this name.
+            self._data.append(b'{"error":' + line[6:] + b"}")
+        return b""
