@@ -40,7 +40,7 @@ def retry_after(headers: Mapping[str, str], body: str, now: datetime) -> float |
         _milliseconds(plain.get("retry-after-ms", "")),
         _seconds_or_date(plain.get("retry-after", ""), now),
         _reset(plain, now),
-        _from_body(body),
+        wait_in_body(body),
     )
     return next((wait for wait in waits if wait is not None), None)
 
@@ -53,6 +53,18 @@ def parse_duration(text: str) -> float | None:
     if not terms or "".join(amount + unit for amount, unit in terms) != text:
         return None
     return _positive(sum(float(amount) * _UNITS[unit] for amount, unit in terms))
+
+
+def wait_in_body(body: str) -> float | None:
+    """Return the seconds to wait that a body or message asks for, if it does."""
+    try:
+        delays = list(_retry_delays(json.loads(body)))
+    except (ValueError, RecursionError):
+        delays = []
+    said = _SAID.search(body)
+    if said is not None:
+        delays.append(said[1])
+    return next((wait for delay in delays if (wait := parse_duration(delay)) is not None), None)
 
 
 def _milliseconds(text: str) -> float | None:
@@ -87,17 +99,6 @@ def _reset_wait(text: str, now: datetime) -> float | None:
         return parse_duration(text)
     epoch_s = number / 1000 if number > _EPOCH_S * 1000 else number
     return _positive(epoch_s - now.timestamp())
-
-
-def _from_body(body: str) -> float | None:
-    try:
-        delays = list(_retry_delays(json.loads(body)))
-    except (ValueError, RecursionError):
-        delays = []
-    said = _SAID.search(body)
-    if said is not None:
-        delays.append(said[1])
-    return next((wait for delay in delays if (wait := parse_duration(delay)) is not None), None)
 
 
 def _retry_delays(value: object) -> Iterator[str]:
