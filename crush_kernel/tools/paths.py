@@ -6,6 +6,7 @@ components, so neither `..`, nor a link, nor a folder whose name begins like the
 gets past it. Every tool that takes a path takes it through `PathPolicy`.
 """
 
+import errno
 import os
 import re
 import stat
@@ -69,9 +70,8 @@ class PathPolicy:
             ToolError: the path runs in a circle of links.
         """
         real = os.path.realpath(path)
-        # A circle makes `realpath` give up half-way, with links left in its answer.
-        if os.path.realpath(real) != real:
-            raise ToolError(f"{printable(str(path))} is part of a circle of symbolic links.")
+        if _is_circular(real):
+            raise ToolError(f"{printable(str(path))} runs in a circle of symbolic links.")
         is_outside = not Path(real).is_relative_to(self.root)
         shown = real if is_outside else os.path.relpath(real, self.cwd)
         return Target(Path(real), shown=printable(shown), is_outside=is_outside)
@@ -89,6 +89,16 @@ class PathPolicy:
             paths=(target.path,),
             is_outside=target.is_outside,
         )
+
+
+def _is_circular(real: str) -> bool:
+    """Return whether `realpath` gave up half-way, so that links are left in `real`."""
+    try:
+        Path(real).stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return True
+    return os.path.realpath(real) != real
 
 
 def kind_of(status: os.stat_result) -> str:

@@ -54,6 +54,11 @@ class SectionReader:
         self._is_cut = False
 
     @property
+    def has_begun(self) -> bool:
+        """Return whether the lines before the section have passed."""
+        return self._complete >= self._skip
+
+    @property
     def has_all(self) -> bool:
         """Return whether nothing that is still to come can be part of the section."""
         return self._is_cut or len(self._lines) >= self._limit

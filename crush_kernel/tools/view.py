@@ -1,0 +1,153 @@
+"""`view`: a numbered section of a text file, or an image."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import anyio.to_thread
+from pydantic import Field
+
+from crush_kernel.errors import ToolError
+from crush_kernel.messages import Media
+from crush_kernel.tools.access import find_readable
+from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.filecontent import (
+    MAX_IMAGE_BYTES,
+    MAX_TEXT_BYTES,
+    BinaryContent,
+    ImageContent,
+    TextContent,
+    read_content,
+    require_regular,
+)
+from crush_kernel.tools.paths import PathPolicy, Target, printable
+from crush_kernel.tools.sections import Line, Section
+from crush_kernel.tools.textfile import has_undecoded_bytes, shown
+from crush_kernel.tools.tracker import ReadTracker
+
+DEFAULT_LINES = 200
+MAX_LINE_CHARACTERS = 2_000
+
+
+class ViewArguments(Arguments):
+    """What to look at."""
+
+    file_path: str = Field(description="The file, relative to the working directory or absolute.")
+    offset: int = Field(default=0, ge=0, description="Lines to skip; 0 starts at the first.")
+    limit: int = Field(default=DEFAULT_LINES, ge=1, description="Lines to read at most.")
+
+
+def view_tool(
+    paths: PathPolicy, tracker: ReadTracker, *, accepts_images: Callable[[], bool]
+) -> Tool[ViewArguments]:
+    """Return the tool; what it reads whole is recorded in `tracker`."""
+
+    async def run(arguments: ViewArguments, context: ToolContext) -> ToolOutput:
+        target, status = await find_readable(
+            paths, arguments.file_path, context, tool="view", action="read"
+        )
+        require_regular(target, status)
+        read = partial(read_content, target, offset=arguments.offset, limit=arguments.limit)
+        content = await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
+        match content:
+            case TextContent():
+                if content.whole is not None:
+                    tracker.record(target.path, content.whole)
+                return _show_text(target, arguments, content)
+            case ImageContent():
+                return _show_image(target, content, can_see=accepts_images())
+            case BinaryContent():
+                raise ToolError(
+                    f"[binary file, {content.size:,} bytes, {content.media_type}] {target.shown} "
+                    "is not text. Look into it with a command made for its type."
+                )
+
+    return Tool(
+        name="view",
+        description=description_of(
+            "view",
+            {
+                "lines": DEFAULT_LINES,
+                "characters": f"{MAX_LINE_CHARACTERS:,}",
+                "kilobytes": MAX_TEXT_BYTES // 1024,
+                "megabytes": MAX_IMAGE_BYTES // 1_000_000,
+            },
+        ),
+        arguments=ViewArguments,
+        run=run,
+        describe=_describe,
+        is_read_only=True,
+    )
+
+
+def _describe(arguments: ViewArguments) -> str:
+    first, last = arguments.offset + 1, arguments.offset + arguments.limit
+    is_plain = arguments.offset == 0 and arguments.limit == DEFAULT_LINES
+    return printable(arguments.file_path) + ("" if is_plain else f" lines {first}–{last}")
+
+
+def _show_text(target: Target, arguments: ViewArguments, content: TextContent) -> ToolOutput:
+    section, offset = content.section, arguments.offset
+    if section.total_lines == 0:
+        return ToolOutput(f"[{target.shown} is empty]", summary="empty")
+    if not section.lines:
+        raise ToolError(
+            f"{target.shown} has only {_count(section.total_lines or 0, 'line')}; "
+            f"offset {offset} is past its end."
+        )
+    lines = [_text(line, content.line_encoding) for line in section.lines]
+    numbered = "\n".join(f"{offset + n:6d}|{line}" for n, line in enumerate(lines, start=1))
+    has_loss = any(map(has_undecoded_bytes, lines))
+    notes = "".join(f"\n[{note}]" for note in _notes(content, offset, has_loss=has_loss))
+    return ToolOutput(f"{shown(numbered)}\n{notes}", summary=_summary(section, offset))
+
+
+def _text(line: Line, encoding: str) -> str:
+    """Return `line` as text, undecodable bytes as lone surrogates, cut if it is long."""
+    text = line.data.decode(encoding, "surrogateescape").removesuffix("\r")
+    if len(text) <= MAX_LINE_CHARACTERS and line.size == len(line.data):
+        return text
+    return f"{text[:MAX_LINE_CHARACTERS]}… [cut; the line has {line.size:,} bytes]"
+
+
+def _notes(content: TextContent, offset: int, *, has_loss: bool) -> Iterator[str]:
+    """Yield what the model should know beyond the lines: their place, then oddities."""
+    section, total = content.section, content.section.total_lines
+    last = offset + len(section.lines)
+    size = f"{content.size:,} bytes"
+    if offset == 0 and last == total:
+        yield f"whole file: {_count(last, 'line')}, {size}"
+    else:
+        of = f"of {total:,}" if total is not None else "of a file too large to count them"
+        more = f"; go on with offset={last}" if last != total else "; the end"
+        cut = f", as many as fit in {MAX_TEXT_BYTES // 1024} KiB" if section.is_cut else ""
+        yield f"lines {offset + 1}-{last} {of}{cut}; {size}{more}"
+    if content.format.label != "utf-8":
+        guess = "" if content.format.is_certain else ", which is a guess"
+        yield f"encoding: {content.format.label}{guess}"
+    if has_loss:
+        yield "U+FFFD stands for bytes that the encoding does not explain"
+    if last == total and not section.ends_with_newline:
+        yield "no newline at the end of the file"
+
+
+def _summary(section: Section, offset: int) -> str:
+    last = offset + len(section.lines)
+    if offset == 0 and last == section.total_lines:
+        return _count(last, "line")
+    of = f" of {section.total_lines:,}" if section.total_lines is not None else ""
+    return f"lines {offset + 1}–{last}{of}"
+
+
+def _show_image(target: Target, image: ImageContent, *, can_see: bool) -> ToolOutput:
+    name = f"[image {target.shown}: {image.media_type}, {image.size:,} bytes]"
+    if not image.data:
+        most = f"{MAX_IMAGE_BYTES // 1_000_000} MB"
+        raise ToolError(f"{name} It is larger than {most}. Make a smaller copy and view that.")
+    if not can_see:
+        raise ToolError(f"{name} The current model cannot look at images.")
+    media = Media(image.media_type, image.data, name=target.shown)
+    return ToolOutput(name, media=(media,), summary=image.media_type)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
