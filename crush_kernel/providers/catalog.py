@@ -8,8 +8,10 @@ Source: Crush, catalog table; the providers' public model pages.
 """
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 from crush_kernel.providers.base import ModelInfo
 
@@ -168,11 +170,26 @@ def provider_of(provider_id: str) -> Provider | None:
 
 
 def known_model(provider_id: str, model_id: str) -> ModelInfo:
-    """Return what is known about a model, by its id with or without a date at the end."""
-    for candidate in (model_id, _DATED.sub("", model_id)):
+    """Return what is known about a model, by its id with or without a date at the end.
+
+    Any id makes a model; of an unknown one little more than its family is known.
+    """
+    for candidate in (model_id, undated(model_id)):
         if found := _BY_LABEL.get(f"{provider_id}/{candidate}"):
             return replace(found, id=model_id)
-    return ModelInfo(provider=provider_id, id=model_id)
+    sees = re.match(_FAMILIES.get(provider_id, "$."), model_id) is not None
+    return ModelInfo(
+        provider=provider_id,
+        id=model_id,
+        accepts_images=sees,
+        accepts_documents=sees,
+        can_reason=sees,
+    )
+
+
+def undated(model_id: str) -> str:
+    """Return a model's id or label without the date at its end."""
+    return _DATED.sub("", model_id)
 
 
 def known_models(provider_id: str) -> tuple[ModelInfo, ...]:
@@ -184,6 +201,31 @@ def known_models(provider_id: str) -> tuple[ModelInfo, ...]:
     ids = dict.fromkeys((*defaults, *(m.id for m in MODELS if m.provider == provider_id)))
     return tuple(known_model(provider_id, model_id) for model_id in ids)
 
+
+def ollama_endpoint(host: str) -> str:
+    """Return the base URL that `OLLAMA_HOST` means, by Ollama's own rules.
+
+    An address to listen on, such as `0.0.0.0`, is reached through the loopback.
+    """
+    text = host.strip()
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        scheme, rest = "http", text
+    port = {"": 11434, "http": 80, "https": 443}.get(scheme if separator else "", 11434)
+    parts = urlsplit(f"{scheme}://")
+    with suppress(ValueError):  # a port or an address that is none
+        parts = urlsplit(f"{scheme}://{rest}")
+        port = parts.port or port
+    name = parts.hostname or "127.0.0.1"
+    if name in ("0.0.0.0", "::"):  # noqa: S104 - nothing is bound here
+        name = "127.0.0.1"
+    if ":" in name:
+        name = f"[{name}]"
+    return f"{scheme}://{name}:{port}{parts.path.rstrip('/')}/v1"
+
+
+_FAMILIES: Final = {"anthropic": "claude-", "openai": r"gpt-[5-9]|o[3-9]\b"}
+"""Models newer than the table read images, documents, and reason, as their elders do."""
 
 _DATED: Final = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)\Z")
 

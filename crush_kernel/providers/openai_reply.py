@@ -24,20 +24,16 @@ from crush_kernel.providers.base import (
     Stop,
     StreamEvent,
     TextDelta,
-    ToolCallStart,
     ToolInputDelta,
     UsageReport,
 )
 from crush_kernel.providers.failures import cut_off, from_error_event, garbled
-from crush_kernel.providers.openai_wire import REASONING_FIELDS, is_object_text
-
-MAX_EVENT_BYTES: Final = 16_000_000
-"""No event of an honest server is longer; a longer one must not fill the memory."""
+from crush_kernel.providers.openai_calls import ToolCalls
+from crush_kernel.providers.openai_wire import REASONING_FIELDS
+from crush_kernel.providers.sse import MAX_EVENT_BYTES, EventLines
 
 MAX_PAGE_BYTES: Final = 64_000
 """What is kept of an answer that is no reply, to say what it is."""
-
-_BOM: Final = b"\xef\xbb\xbf"
 
 _STOPS: Final[Mapping[str, StopReason]] = {
     "stop": "end_turn",
@@ -82,7 +78,7 @@ class ReplyDecoder:
         self._lines = EventLines()
         self._shape: Literal["", "events", "document", "page"] = ""
         self._head = bytearray()
-        self._calls = _Calls(claim_id, self._next_block)
+        self._calls = ToolCalls(claim_id, self._next_block)
         self._blocks = 0
         self._open = ""
         self._open_block = 0
@@ -291,90 +287,6 @@ class ReplyDecoder:
         return from_error_event(self._provider, kind, message[:2_000], secrets=self._secrets)
 
 
-class _Call:
-    """One tool call in the making."""
-
-    __slots__ = ("arguments", "block", "is_started", "name", "wire_id")
-
-    def __init__(self, block: int) -> None:
-        self.block = block
-        self.wire_id = ""
-        self.name = ""
-        self.arguments: list[str] = []
-        self.is_started = False
-
-    def is_other(self, wire_id: str, name: str, arguments: str) -> bool:
-        """Return whether a delta for this place belongs to another call.
-
-        Servers that send whole calls give all of them the same index, or none.
-        """
-        if not name or not self.name:
-            return False
-        if wire_id and self.wire_id:
-            return wire_id != self.wire_id
-        return name != self.name or bool(arguments and is_object_text("".join(self.arguments)))
-
-
-class _Calls:
-    """Sorts deltas into calls."""
-
-    def __init__(self, claim_id: Callable[[str], str], next_block: Callable[[], int]) -> None:
-        self._claim_id = claim_id
-        self._next_block = next_block
-        self._by_index: dict[int, _Call] = {}
-        self._all: list[_Call] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._all)
-
-    def feed(self, delta: JsonObject) -> Iterator[StreamEvent]:
-        """Yield what `delta` adds to its call."""
-        function = delta.get("function")
-        if not isinstance(function, dict):
-            return
-        wire_id, name = _string(delta.get("id")), _string(function.get("name"))
-        raw = function.get("arguments")
-        # Some servers parse the arguments before they send them.
-        arguments = json.dumps(raw) if isinstance(raw, dict) else _string(raw)
-        call = self._place(delta.get("index"), wire_id, name, arguments)
-        call.wire_id = call.wire_id or wire_id
-        call.name = call.name or name
-        if arguments:
-            call.arguments.append(arguments)
-        if call.is_started:
-            if arguments:
-                yield ToolInputDelta(call.block, arguments)
-        elif call.name:
-            yield from self._start(call)
-
-    def rest(self) -> Iterator[StreamEvent]:
-        """Yield the calls that never got a name, so that they are answered, too."""
-        for call in self._all:
-            if not call.is_started:
-                yield from self._start(call)
-
-    def _place(self, index: JsonValue, wire_id: str, name: str, arguments: str) -> _Call:
-        call: _Call | None
-        if isinstance(index, int):
-            call = self._by_index.get(index)
-        elif wire_id:
-            call = next((known for known in self._all if known.wire_id == wire_id), None)
-        else:
-            call = self._all[-1] if self._all else None
-        if call is None or call.is_other(wire_id, name, arguments):
-            call = _Call(self._next_block())
-            self._all.append(call)
-            if isinstance(index, int):
-                self._by_index[index] = call
-        return call
-
-    def _start(self, call: _Call) -> Iterator[StreamEvent]:
-        call.is_started = True
-        yield ToolCallStart(call.block, self._claim_id(call.wire_id), call.name)
-        if call.arguments:
-            yield ToolInputDelta(call.block, "".join(call.arguments))
-
-
 def _call_deltas(delta: JsonObject) -> Iterator[JsonObject]:
     calls = delta.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
@@ -429,58 +341,4 @@ def _usage(document: JsonObject) -> Usage | None:
 
 
 def _count(value: JsonValue) -> int:
-    return max(int(value), 0) if isinstance(value, int | float) and value < 1e15 else 0
-
-
-def _string(value: JsonValue) -> str:
-    return value if isinstance(value, str) else ""
-
-
-class EventLines:
-    """Cuts bytes into the data of server-sent events, wherever the bytes are split."""
-
-    def __init__(self) -> None:
-        self._rest: list[bytes] = []
-        self._data: list[bytes] = []
-        self._size = 0
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """Return the data of the events that `chunk` completes.
-
-        Raises:
-            ValueError: an event is longer than `MAX_EVENT_BYTES`.
-        """
-        self._size += len(chunk)
-        if self._size > MAX_EVENT_BYTES:
-            raise ValueError(f"an event is longer than {MAX_EVENT_BYTES} bytes")
-        self._rest.append(chunk)
-        if b"\n" not in chunk and b"\r" not in chunk:
-            return []
-        lines = b"".join(self._rest).splitlines(keepends=True)
-        # A carriage return at the end may be the first half of a line's end.
-        self._rest = [] if lines[-1].endswith(b"\n") else [lines.pop()]
-        complete: list[bytes] = []
-        for line in lines:
-            if data := self._take(line.rstrip(b"\r\n")):
-                complete.append(data)
-                self._size = 0
-        return complete
-
-    def flush(self) -> list[bytes]:
-        """Return the data of an event that the end of the stream cut short of its blank line."""
-        rest, self._rest = b"".join(self._rest), []
-        ended = [self._take(line) for line in (*rest.splitlines(), b"")]
-        return [data for data in ended if data]
-
-    def _take(self, line: bytes) -> bytes:
-        if not line:
-            data, self._data = b"\n".join(self._data), []
-            return data
-        if line.startswith(b"data:"):
-            self._data.append(line[5:].lstrip(b" "))
-        elif line.startswith(_BOM):
-            self._take(line.removeprefix(_BOM))
-        elif line.startswith(b"error:"):
-            # llama.cpp's older servers put the error object in a field of this name.
-            self._data.append(b'{"error":' + line[6:] + b"}")
-        return b""
+    return int(value) if isinstance(value, int | float) and 0 < value < 1e15 else 0
