@@ -145,6 +145,8 @@ def _show_file(intent: ShowFile, turn: CurrentTurn) -> Reply:
     if trouble := _trouble(done):
         return _say(trouble)
     lines = file_lines(done.result.content)
+    if not lines:
+        return _say(f"There is no text to show: {in_code(shortened(done.result.content))}")
     shown = lines[:_MAX_SHOWN_LINES]
     left = len(lines) - len(shown)
     rest = f"\n\n{_count(left, 'more line')} in the result above." if left else ""
@@ -252,8 +254,10 @@ def _explain_project(turn: CurrentTurn) -> Reply:
         return _call("view", file_path=readme)
     is_read = readme and read is not None and read.outcome == "ok"
     said = description(file_lines(read.result.content)) if is_read and read else ""
-    about = f"{in_code(readme)} begins: {in_code(said)} " if said else "It has no README to quote. "
-    return _say(about + f"At the top there are {_count(len(found), 'entry')}: {_names(found)}.")
+    about = f"{in_code(readme)} begins: {in_code(said)}." if said else "It has no README to quote."
+    return _say(
+        f"{about} The project holds {_count(len(found), 'entry')} at the top: {_names(found)}."
+    )
 
 
 # The sentences' parts -------------------------------------------------------------------

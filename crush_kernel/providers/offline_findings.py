@@ -26,10 +26,11 @@ def entries(listing: str) -> list[str]:
     """Return the names at the top level of a listing by `ls` or `glob`; folders end in `/`."""
     rows = [match for line in listing.splitlines() if (match := _ENTRY.fullmatch(line))]
     named = [row for row in rows if not _NOTE.fullmatch(row["name"])]
-    depths = {len(row["indent"]) for row in named}
+    depths = sorted(len(row["indent"]) for row in named)
     if not depths:
         return []
-    top = min(depths)
+    # A tree begins with the folder itself, alone at its depth.
+    top = depths[1] if len(depths) > 1 and depths[0] < depths[1] else depths[0]
     return [row["name"] for row in named if len(row["indent"]) == top]
 
 

@@ -160,7 +160,7 @@ def recap(turn: CurrentTurn) -> str:
 def _turns(messages: tuple[Message, ...]) -> list[CurrentTurn]:
     starts = [number for number, message in enumerate(messages) if prompt_of(message)]
     ends = [*starts[1:], len(messages)]
-    return [current_turn(messages[s:e]) for s, e in zip(starts, ends, strict=True)]
+    return [current_turn(messages[s:e]) for s, e in zip(starts, ends, strict=False)]
 
 
 def _turn_line(turn: CurrentTurn) -> str:
@@ -188,19 +188,16 @@ def _deed(answered: Answered) -> str:
 
 
 def _exchanges(messages: tuple[Message, ...]) -> tuple[Exchange, ...]:
-    results = {
-        part.call_id: part
-        for message in messages
-        for part in message.parts
-        if isinstance(part, ToolResult)
-    }
+    """Return the replies of `messages`, each with the results that stand before the next one."""
+    starts = [number for number, m in enumerate(messages) if m.role == "assistant"]
+    ends = [*starts[1:], len(messages)]
     return tuple(
-        Exchange(
-            reply=message,
-            answers=tuple(
-                Answered(call, results[call.id]) for call in calls_of(message) if call.id in results
-            ),
-        )
-        for message in messages
-        if message.role == "assistant"
+        Exchange(messages[start], _answers(messages[start], messages[start + 1 : end]))
+        for start, end in zip(starts, ends, strict=False)
     )
+
+
+def _answers(reply: Message, following: tuple[Message, ...]) -> tuple[Answered, ...]:
+    parts = [part for message in following for part in message.parts]
+    results = {part.call_id: part for part in parts if isinstance(part, ToolResult)}
+    return tuple(Answered(c, results[c.id]) for c in calls_of(reply) if c.id in results)

@@ -191,7 +191,8 @@ class Found:
         path = self.path(name)
         if path is None or self.span(name) or self.raw(name).startswith("@"):
             return path
-        return path if is_file_name(path) or "/" in path else None
+        has_sign = ("." in path or "/" in path) and path.strip("./") != ""
+        return path if has_sign or is_file_name(path) else None
 
     def folder(self, name: str) -> str | None:
         """Return the folder that `name` is, the current one if nothing is caught."""
