@@ -1,0 +1,164 @@
+"""Run command lines in bash, and let none of their processes get lost.
+
+A command has a session of its own, no terminal, an empty stdin and one pipe for all that it
+prints. It is over when bash has ended, even if something that it started holds the pipe: that
+is reported, its further output is thrown away, and it is stopped with the shell at the latest.
+Timeout and cancellation stop everything that the command started. A `Watchdog` does the
+same if the kernel dies.
+"""
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import anyio
+from anyio.abc import TaskGroup
+
+from crush_kernel.errors import ToolError
+from crush_kernel.shell.command import (
+    CANCEL_GRACE_S,
+    STOP_LIMIT_S,
+    RunningCommand,
+    discard_output,
+    encode_command,
+    stop_family,
+)
+from crush_kernel.shell.environment import MARK, command_environment
+from crush_kernel.shell.processes import Family, Survivor, is_group
+from crush_kernel.shell.reaper import Watchdog
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """What a command came to."""
+
+    output: str
+    """What it printed on stdout and stderr, in order; see `OutputBuffer`."""
+    exit_code: int
+    """As `$?` has it: 128 + n after signal n."""
+    is_timed_out: bool
+    duration_s: float
+    left_over: tuple[Survivor, ...] = ()
+    """What it left running, by process id. It is stopped with the shell."""
+
+
+def find_bash(environ: Mapping[str, str]) -> Path | None:
+    """Return the bash on the PATH of `environ`, if there is one."""
+    found = shutil.which("bash", path=environ.get("PATH"))
+    return Path(found) if found and os.name == "posix" else None
+
+
+class Shell:
+    """Runs commands, any number at a time; leaving it ends all that they left.
+
+    To be used on one event loop, which may run on any thread.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        """Prepare a shell whose commands inherit `environ`; nothing starts yet."""
+        self._environ = command_environment(environ)
+        self._id = secrets.token_hex(8)
+        self._count = 0
+        self._groups: set[int] = set()
+        self._bash: Path | None = None
+        self._watchdog: Watchdog | None = None
+        self._tasks: TaskGroup | None = None
+        self._exit = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        self._tasks = await self._exit.enter_async_context(anyio.create_task_group())
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        """Stop whatever still runs, within about a second, also when cancelled."""
+        tasks, self._tasks = self._tasks, None
+        if self._count:
+            family = Family(f"{MARK}={self._id}.".encode(), frozenset(self._groups))
+            with anyio.move_on_after(STOP_LIMIT_S, shield=True):
+                await stop_family(family, grace_s=CANCEL_GRACE_S)
+        if self._watchdog:
+            await self._watchdog.close()
+        if tasks:
+            tasks.cancel_scope.cancel()
+        return await self._exit.__aexit__(kind, error, traceback)
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: Path,
+        timeout_s: float | None,
+        on_output: Callable[[str], None] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> CommandResult:
+        """Run `command` in bash and return what it came to.
+
+        Cancelling stops the command and all that it started, within a second.
+
+        Args:
+            command: a bash program.
+            cwd: the folder it starts in.
+            timeout_s: when to stop it; `None` lets it run.
+            on_output: gets the last 20 lines so far, at most every 0.1 s; must not raise.
+            env: what to add to its environment.
+
+        Raises:
+            ToolError: nothing was run, because the command is no text for a shell, the
+                folder is not there, or bash cannot be started.
+        """
+        script = encode_command(command)
+        started_s = anyio.current_time()
+        running = self._start(script, cwd=cwd, env=env or {})
+        try:
+            await running.finish(timeout_s=timeout_s, report=on_output)
+        finally:
+            self._let_go(running)
+        return CommandResult(
+            output=running.buffer.text(),
+            exit_code=running.exit_code,
+            is_timed_out=running.is_timed_out,
+            duration_s=anyio.current_time() - started_s,
+            left_over=running.left_over,
+        )
+
+    def _start(self, script: bytes, *, cwd: Path, env: Mapping[str, str]) -> RunningCommand:
+        if self._tasks is None:
+            raise RuntimeError("the shell is not open")
+        if self._bash is None or self._watchdog is None:
+            self._bash = find_bash(self._environ)
+            if self._bash is None:
+                raise ToolError("bash is not installed, or not on the PATH; install it")
+            self._watchdog = Watchdog(self._bash, f"{MARK}={self._id}.")
+        self._count += 1
+        running = RunningCommand(
+            self._bash,
+            script,
+            cwd=cwd,
+            env={**self._environ, "PWD": str(cwd), **env},
+            mark=f"{self._id}.{self._count}",
+        )
+        self._groups.add(running.group)
+        self._watchdog.watch(frozenset(self._groups))
+        return running
+
+    def _let_go(self, running: RunningCommand) -> None:
+        """Close the pipe or leave it to a reader, and forget the groups that have ended."""
+        if running.left_over and self._tasks and not running.is_drained.is_set():
+            # Closing it would kill a server with the first line that it logs.
+            self._tasks.start_soon(discard_output, running.pipe)
+        else:
+            os.close(running.pipe)
+        self._groups = {group for group in self._groups if is_group(group)}
+        if self._watchdog:
+            self._watchdog.watch(frozenset(self._groups))
