@@ -1,0 +1,126 @@
+"""Parse the command line and hand over to the module of the command.
+
+Nothing heavy is imported before the command is known, so that `--help` and `--version`
+answer at once. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, cast
+
+from crush_kernel import __version__
+from crush_kernel.errors import CrushKernelError
+
+FAILED: Final = 1
+INTERRUPTED: Final = 130
+
+_EXAMPLES: Final = """\
+examples:
+  %(prog)s lab                        JupyterLab on the tour: five cells, two minutes
+  %(prog)s lab work.ipynb --no-browser
+  %(prog)s doctor                     what is missing, and what to do about it
+  %(prog)s models --json              the models that could be used now
+  %(prog)s install --user             use this Python's kernel from another environment
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv`, the process's own by default; return the exit code.
+
+    Raises:
+        SystemExit: the usage is wrong, or only help or the version was asked for.
+    """
+    _survive_narrow_encodings()
+    words, for_jupyterlab = _split_lab(list(sys.argv[1:] if argv is None else argv))
+    arguments = _parser(_program(sys.argv[0])).parse_args(words)
+    if arguments.command == "lab":
+        arguments.jupyterlab = for_jupyterlab
+    try:
+        return _command(arguments.command)(arguments)
+    except CrushKernelError as error:
+        print(f"{_program(sys.argv[0])}: {error}", file=sys.stderr)
+        if error.hint:
+            print(error.hint, file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; Python must not complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+
+
+def _command(name: str) -> Callable[[argparse.Namespace], int]:
+    """Import the module of a command and return its `run`."""
+    module = importlib.import_module(f"crush_kernel.cli.{name}")
+    return cast("Callable[[argparse.Namespace], int]", module.run)  # every command has one
+
+
+def _parser(program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="A Jupyter kernel in which each notebook cell is a turn of a coding agent.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"crush-kernel {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    _add_lab(commands.add_parser("lab", help="open JupyterLab on the tour or on PATH"))
+    commands.add_parser("doctor", help="check what the kernel needs, and say what to do")
+    models = commands.add_parser("models", help="list the models that can be used now")
+    models.add_argument("--json", action="store_true", help="for programs: one JSON array")
+    _add_install(commands.add_parser("install", help="install the kernelspec for this Python"))
+    return parser
+
+
+def _add_lab(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "%(prog)s [-h] [path] [options of JupyterLab ...]"
+    parser.description = (
+        "Open JupyterLab on a notebook or folder. Without one: on the tour of the checkout in "
+        "the current folder, else on a copy of the tour that came with the package. All that "
+        "follows the first option goes to JupyterLab as it is."
+    )
+    parser.add_argument("path", nargs="?", type=Path, help="a notebook or a folder")
+
+
+def _add_install(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Install a kernelspec that starts this very Python, so that a JupyterLab in another "
+        "environment finds the kernel. Not needed where crush-kernel itself is installed."
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--user", action="store_true", help="for this user (the default)")
+    where.add_argument("--sys-prefix", action="store_true", help="into this environment")
+    where.add_argument("--prefix", type=Path, metavar="P", help="into the environment at P")
+    parser.add_argument("--name", default="crush", help="the kernelspec's name (crush)")
+    parser.add_argument("--display-name", default="Crush", help="what people see (Crush)")
+
+
+def _split_lab(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Return our own words and those for JupyterLab: `lab`'s from the first option on."""
+    if argv[:1] != ["lab"]:
+        return argv, []
+    for index, word in enumerate(argv):
+        if word.startswith("-") and word not in ("-h", "--help"):
+            theirs = argv[index + 1 :] if word == "--" else argv[index:]
+            return argv[:index], theirs
+    return argv, []
+
+
+def _program(argv0: str) -> str:
+    """Return how the user called us."""
+    name = Path(argv0).stem
+    if name.startswith("jupyter-"):
+        return "jupyter crush"
+    return "crush-kernel" if name == "crush-kernel" else "python -m crush_kernel"
+
+
+def _survive_narrow_encodings() -> None:
+    """Print `?` where the terminal has no such character instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="replace")
