@@ -66,8 +66,8 @@ def require_writable(path: Path) -> None:
         folder = path.parent
         while not folder.exists():
             folder = folder.parent
-        is_read_only = path.exists() and not os.access(path, os.W_OK)
-        is_closed = not os.access(folder, os.W_OK | os.X_OK)
+        is_read_only = path.exists() and not _may(path, os.W_OK)
+        is_closed = not _may(folder, os.W_OK | os.X_OK)
     except (OSError, ValueError) as error:
         raise ToolError(f"{_name(path)} cannot be written: {_reason(error)}.") from error
     if not folder.is_dir():
@@ -166,6 +166,10 @@ def _sync_folder(folder: Path) -> None:
 def _refuse_special(path: Path, facts: os.stat_result) -> None:
     if not stat.S_ISREG(facts.st_mode):
         raise ToolError(f"{_name(path)} is a {kind_of(facts)}, not a regular file.")
+
+
+def _may(path: Path, mode: int) -> bool:
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _name(path: Path) -> str:

@@ -137,19 +137,23 @@ class _Indents:
         return found if is_deeper or found in self.used else None
 
     def _shifted(self, indent: str) -> str | None:
-        """Return `indent` moved as all matched lines are, by the same whitespace in front."""
+        """Return `indent` moved as all matched lines are, by the same whitespace in front.
+
+        Where all matched lines are at one level, it could as well be another unit. Only a
+        deeper line settles that, if the steps agree, as code deepens by one level at a time.
+        """
         old, actual = next(iter(self.known.items()))
+        is_settled = self.step == self.file_step and indent.startswith(old)
+        if len(self.known) == 1 and old != actual and not is_settled:
+            return None
         if actual.endswith(old):
             front = actual.removesuffix(old)
-            is_same = all(b == front + a for a, b in self.known.items())
             found = front + indent
+            is_same = all(b == front + a for a, b in self.known.items())
             return found if is_same and (not front or _is_plain(found)) else None
-        if old.endswith(actual):
-            front = old.removesuffix(actual)
-            is_same = all(a == front + b for a, b in self.known.items())
-            is_in_front = indent.startswith(front)
-            return indent.removeprefix(front) if is_same and is_in_front else None
-        return None
+        front = old.removesuffix(actual)
+        is_same = all(a == front + b for a, b in self.known.items())
+        return indent.removeprefix(front) if is_same and indent.startswith(front) else None
 
     def _scaled(self, indent: str) -> str | None:
         """Return `indent` in the file's units: tabs for spaces, or other numbers of them."""

@@ -63,6 +63,8 @@ def replace_text(text: str, old: str, new: str, *, replace_all: bool) -> Replace
         return _replaced_loosely(text, plain, old, plain_new)
     if not replace_all and plain.rfind(old) != first:
         return Rejected(_ambiguous(plain, old))
+    if plain_new.partition("\n")[2].strip() and _starts_in_indentation(plain, old, first):
+        return _replaced_loosely(text, plain, old, plain_new)
     places = tuple(islice(_places(plain, old), MAX_PLACES + 1)) if replace_all else (first,)
     if len(places) > MAX_PLACES or len(plain) + len(places) * len(new) > MAX_RESULT:
         return Rejected("These are too many places to replace here; use a command such as sed.")
@@ -79,6 +81,16 @@ def _filled(text: str, new: str) -> Replaced | Rejected:
     if not new:
         return Rejected("The file is empty already, so nothing would change.")
     return Replaced(new, count=1, line=1)
+
+
+def _starts_in_indentation(text: str, old: str, start: int) -> bool:
+    """Return whether `old` begins with a part, but not all, of a line's indentation.
+
+    Then it counts from another base: further lines of a new text would be indented too
+    little, and nothing would tell.
+    """
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    return old.startswith((" ", "\t")) and bool(before) and not before.strip(" \t")
 
 
 def _replaced_loosely(text: str, plain: str, old: str, new: str) -> Replaced | Rejected:

@@ -183,6 +183,9 @@ def _telling_lines(data: bytes) -> bytes:
             if lines and size > _SAMPLE_BYTES:
                 break
             lines.append(line)
+    # The last line of a head may end in half a character.
+    if len(lines) > 1 and not lines[-1].endswith((b"\n", b"\r")):
+        lines.pop()
     return b"".join(lines)[:_SAMPLE_BYTES]
 
 
