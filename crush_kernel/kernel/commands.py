@@ -16,7 +16,7 @@ from rapidfuzz import process
 from crush_kernel import __version__
 from crush_kernel.errors import CommandError
 from crush_kernel.kernel.markdown import escape
-from crush_kernel.kernel.render import cost_of, thousands
+from crush_kernel.kernel.render import thousands
 from crush_kernel.messages import Usage
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
@@ -89,9 +89,11 @@ async def _model_list(runtime: Runtime) -> str:
     for provider, group in groupby(models, key=lambda info: info.provider):
         names = ", ".join(f"`{info.id}`" for info in list(group)[:MAX_LISTED])
         lines.append(f"- **{escape(provider)}**: {names}")
-    for status in runtime.providers.status():
-        if not status.is_usable:
-            lines.append(f"- {escape(status.id)}: {escape(status.reason)}")
+    lines += [
+        f"- {escape(status.name)}: {escape(status.reason)}"
+        for status in runtime.providers.status()
+        if not status.is_usable
+    ]
     lines += ["", "`/model provider/name` switches, `/model keep` remembers the choice."]
     return "\n".join(lines)
 
@@ -105,7 +107,7 @@ async def _status(arguments: str, runtime: Runtime) -> str:  # noqa: ARG001
         ("permission mode", f"`{runtime.agent.gate.mode}`"),
         ("folder", f"`{escape(str(runtime.paths.cwd))}`"),
         ("project", f"`{escape(str(runtime.paths.root))}`"),
-        ("turns", f"{len(talk.turns)}, {thousands(talk.context_tokens)} tokens in the last request"),
+        ("turns", f"{len(talk.turns)}, the last request {thousands(talk.context_tokens)} tokens"),
         ("crush-kernel", f"{__version__} · Python {platform.python_version()} · {sys.executable}"),
         ("ipykernel", f"{version('ipykernel')} · ipywidgets {version('ipywidgets')}"),
     )
@@ -127,7 +129,7 @@ async def _cost(arguments: str, runtime: Runtime) -> str:  # noqa: ARG001
 
 def _cost_row(info: ModelInfo, usage: Usage) -> str:
     guess = "~" if usage.is_estimated else ""
-    cost = cost_of(info, usage)
+    cost = info.cost(usage)
     cells = (
         f"`{info.label}`",
         *(
@@ -157,7 +159,7 @@ COMMANDS = {
     for command in (
         SlashCommand("help", "/help", "shows this page", _help),
         SlashCommand("model", "/model [name | keep]", "lists, switches or keeps the model", _model),
-        SlashCommand("status", "/status", "shows model, permission mode, folder, versions", _status),
+        SlashCommand("status", "/status", "shows model, permissions, folder, versions", _status),
         SlashCommand("cost", "/cost", "shows the tokens and money spent", _cost),
     )
 }

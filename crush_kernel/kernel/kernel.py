@@ -24,7 +24,7 @@ from contextlib import asynccontextmanager, suppress
 from fnmatch import fnmatch
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import comm
 from ipykernel.kernelbase import Kernel
@@ -57,7 +57,7 @@ class CrushKernel(Kernel):
     implementation = "crush"
     implementation_version = __version__
     banner = f"Crush {__version__}: write what you want and run the cell. /help says more."
-    language_info: ClassVar = {
+    language_info: dict[str, object] = {  # noqa: RUF012 - a class attribute in the base too
         "name": "markdown",
         "version": "1",
         "mimetype": "text/x-markdown",
@@ -67,7 +67,10 @@ class CrushKernel(Kernel):
     }
 
     def __init__(self, **kwargs: object) -> None:
-        super().__init__(**kwargs)
+        # The application passes what only a Python kernel has a use for.
+        super().__init__(
+            **{name: kwargs[name] for name in kwargs if name not in ("debugpy_stream", "user_ns")}
+        )
         self.comm_manager = comm.get_comm_manager()
         for kind in ("comm_open", "comm_msg", "comm_close"):
             self.shell_handlers[kind] = getattr(self.comm_manager, kind)
@@ -279,7 +282,7 @@ class CrushKernel(Kernel):
         output: bool,  # noqa: ARG002, FBT001
         raw: bool,  # noqa: ARG002, FBT001
         session: int | None = None,  # noqa: ARG002
-        start: int = 0,
+        start: int | None = 0,
         stop: int | None = None,
         n: int | None = None,
         pattern: str | None = None,
@@ -288,7 +291,9 @@ class CrushKernel(Kernel):
         """Return this kernel's inputs, oldest first, as a console wants them."""
         rows = list(enumerate(self._inputs, start=1))
         if hist_access_type == "range":
-            rows = [row for row in rows if row[0] >= start and (stop is None or row[0] < stop)]
+            rows = [
+                row for row in rows if row[0] >= (start or 0) and (stop is None or row[0] < stop)
+            ]
         if hist_access_type == "search":
             rows = [row for row in rows if fnmatch(row[1], pattern or "*")]
         if unique:

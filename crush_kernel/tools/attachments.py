@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio.to_thread
-import filetype
 
 from crush_kernel.errors import ToolError
 from crush_kernel.messages import Media, Part, Text
 from crush_kernel.tools.base import Permit
+from crush_kernel.tools.mediatype import IMAGE_TYPES, media_type_of
 from crush_kernel.tools.paths import PathPolicy, Target
 from crush_kernel.tools.textfile import decode, detect
 
@@ -28,7 +28,7 @@ MAX_MEDIA_BYTES = 5_000_000
 
 _MENTION = re.compile(r"""(?<![\w@/\\.])@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s"'`,;()<>|]+))""")
 _LINES = re.compile(r"^(?P<path>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?$")
-_MEDIA_TYPES = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"))
+_MEDIA_TYPES = IMAGE_TYPES | {"application/pdf"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ class Attachments:
     async def _attach(self, target: Target, mention: Mention, permit: Permit) -> Part:
         try:
             if target.is_outside:
-                await permit(self._paths.read_request(target, call_id="", tool="attach"))
+                request = self._paths.read_request(target, call_id="", tool="attach", action="read")
+                await permit(request)
             data = await anyio.to_thread.run_sync(_read, target.path)
             return _part(data, target.shown, mention)
         except (ToolError, OSError) as error:
@@ -106,7 +107,7 @@ def _read(path: Path) -> bytes:
 
 
 def _part(data: bytes, shown: str, mention: Mention) -> Part:
-    kind = filetype.guess_mime(data)
+    kind = media_type_of(data)
     if kind in _MEDIA_TYPES:
         if len(data) > MAX_MEDIA_BYTES:
             raise ToolError(f"it is larger than {MAX_MEDIA_BYTES // 1_000_000} MB")

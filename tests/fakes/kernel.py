@@ -80,7 +80,7 @@ class RunningKernel:
         silent: bool = False,
     ) -> str:
         """Send one execute request and return its id; JupyterLab sends `cell_id`."""
-        body = {
+        body: Msg = {
             "code": code,
             "silent": silent,
             "store_history": not silent,
@@ -146,8 +146,13 @@ class RunningKernel:
         self.client.shell_channel.send(message)
 
     def interrupt(self) -> None:
-        """Interrupt as the Stop button does."""
-        self.manager.interrupt_kernel()
+        """Interrupt as the Stop button does, and wait until the kernel has heard it."""
+        message = self.client.session.msg("interrupt_request", {})
+        self.client.control_channel.send(message)
+        while True:
+            reply = self.client.get_control_msg(timeout=WAIT_S)
+            if reply["parent_header"].get("msg_id") == message["header"]["msg_id"]:
+                return
 
 
 def kernel_specs(folder: Path) -> KernelSpecManager:

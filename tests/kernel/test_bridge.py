@@ -145,7 +145,7 @@ async def test_the_mailbox_keeps_the_order_and_wakes_the_loop_few_times() -> Non
 async def test_bulk_events_arrive_without_anything_after_them() -> None:
     motor = engine([])
     arrived = asyncio.Event()
-    box = Mailbox(asyncio.get_running_loop(), lambda _: arrived.set(), is_bulk=lambda _: True)
+    box = Mailbox[int](asyncio.get_running_loop(), lambda _: arrived.set(), is_bulk=lambda _: True)
 
     async def post() -> None:
         box.post(1)
