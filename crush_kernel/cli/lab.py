@@ -91,10 +91,10 @@ def _packaged_notebooks() -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy what is not hidden; the copies are writable, whatever the originals are."""
+    """Copy what is neither hidden nor compiled; every copy can be written."""
     target.mkdir(exist_ok=True)
     for item in sorted(source.iterdir()):
-        if item.name.startswith("."):
+        if item.name.startswith((".", "__pycache__")):
             continue
         if item.is_dir():
             _copy(item, target / item.name)

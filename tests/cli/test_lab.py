@@ -17,6 +17,7 @@ def packaged(tmp_path: Path) -> Path:
     (folder / "tour.ipynb").write_text("{}", "utf-8")
     (folder / "tour.ipynb").chmod(0o444)
     (folder / "shop" / "price.py").write_text("x = 1\n", "utf-8")
+    (folder / "shop" / "__pycache__").mkdir()
     (folder / ".crush").mkdir()
     (folder / ".crush" / "notebooks.db").write_text("private", "utf-8")
     return folder
@@ -51,10 +52,11 @@ def test_elsewhere_a_writable_copy_is_made_and_named(
     assert str(cwd / "crush-tour") in capsys.readouterr().out
 
 
-def test_hidden_files_are_not_copied(packaged: Path, cwd: Path) -> None:
+def test_hidden_and_compiled_files_are_not_copied(packaged: Path, cwd: Path) -> None:
     find_tour(cwd, packaged)
 
     assert not (cwd / "crush-tour" / ".crush").exists()
+    assert not (cwd / "crush-tour" / "shop" / "__pycache__").exists()
 
 
 def test_a_folder_of_the_users_with_a_tour_of_its_own_is_not_taken_for_a_checkout(

@@ -6,7 +6,6 @@ installed. Each check prints one line; the first that fails ends the script.
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -103,8 +102,6 @@ def ignore(_message: object) -> None:
 
 def output_of(*command: str) -> str:
     """Return stdout and stderr of a command that must succeed within a minute."""
-    program = shutil.which(command[0])
-    expect(program is not None, f"there is a {command[0]}")
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
