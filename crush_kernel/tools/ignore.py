@@ -1,0 +1,236 @@
+"""What listing and searching leave out: one policy for `ls`, `glob` and `grep`.
+
+- `LEFT_OUT`: folders that version control, tools and package managers keep for themselves;
+- what `.gitignore` files and `.git/info/exclude` say: in a repository as git reads them,
+  elsewhere from the project's root down;
+- what `.crushignore` files say, which any folder may hold: they hide more, and never show
+  again what is hidden.
+
+Hidden files are files like others. A folder that is named explicitly is opened even if it
+is ignored itself, and what is above it is then not consulted. ripgrep applies the first two
+and sifts the walk (`ripgrep_options`); `keep` does the rest, and `is_left_out` all of it for
+one name.
+
+Source: gitignore(5). Choices in braces are the one thing that is read as ripgrep does.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from crush_kernel.tools.globs import BadGlob, anywhere, expand_choices, translate
+
+LEFT_OUT = frozenset(
+    (
+        *(".git", ".hg", ".svn", ".jj", ".crush", ".ipynb_checkpoints"),
+        *("node_modules", "__pycache__", ".venv"),
+    )
+)
+
+MAX_RULES_BYTES = 1_000_000
+"""What is read of one file of rules."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of a file of rules."""
+
+    regex: re.Pattern[str]
+    is_ignoring: bool
+    """Whether it hides what it matches, rather than shows it again."""
+    is_for_folders: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFile:
+    """The rules that one folder holds."""
+
+    folder: str
+    """Where they start: an absolute path that ends with a slash."""
+    rules: tuple[Rule, ...]
+    """In reverse: the first that matches has the say."""
+
+    def decide(self, path: str, *, is_folder: bool) -> bool | None:
+        """Return whether `path`, absolute and below `folder`, is hidden; `None` if not said."""
+        name = path[len(self.folder) :]
+        for rule in self.rules:
+            if (is_folder or not rule.is_for_folders) and rule.regex.fullmatch(name):
+                return rule.is_ignoring
+        return None
+
+
+def parse_rules(text: str) -> tuple[Rule, ...]:
+    """Return the rules of a file in reverse; lines that are none are passed over."""
+    rules = (_parse_rule(line) for line in reversed(text.removeprefix("\ufeff").split("\n")))
+    return tuple(rule for rule in rules if rule is not None)
+
+
+class IgnoreRules:
+    """The policy as it applies below one folder.
+
+    Blocks on the file system, and belongs to one thread at a time.
+    """
+
+    def __init__(self, base: Path, *, root: Path) -> None:
+        self._base = _slashed(base)
+        self._git: dict[str, tuple[tuple[RuleFile, ...], tuple[RuleFile, ...]]] = {}
+        self._crush: dict[str, tuple[RuleFile, ...]] = {}
+        self._hidden: dict[str, bool] = {self._base: False}
+        repository = next((f for f in (base, *base.parents) if (f / ".git").exists()), None)
+        top = root if base.is_relative_to(root) else base
+        self._crush_top = _slashed(top)
+        self._git_top = _slashed(repository or top)
+        self._is_in_repository = repository is not None
+        if self._is_hidden_from_above():
+            self._forget_above()
+        self._trusts_ripgrep = self._is_in_repository or not self._has_rules_above()
+
+    @property
+    def ripgrep_options(self) -> tuple[str, ...]:
+        """Return how ripgrep, run in the base, is made to leave out most of this."""
+        options = ["--hidden", "--no-ignore-dot", "--no-ignore-global", "--no-ignore-messages"]
+        options += [f"--glob=!{name}" for name in sorted(LEFT_OUT)]
+        if not self._is_in_repository:
+            options.append("--no-require-git")
+        if not self._trusts_ripgrep:
+            options.append("--no-ignore-parent")
+        if (own := self._base + ".crushignore") and Path(own).is_file():
+            options.append(f"--ignore-file={own}")
+        return tuple(options)
+
+    def keep(self, paths: list[str]) -> list[str]:
+        """Return those of ripgrep's `paths`, relative to the base, that are to be seen."""
+        return [path for path in paths if not self._is_hidden_file(self._base + path)]
+
+    def is_left_out(self, path: str, *, is_folder: bool) -> bool:
+        """Return whether `path`, relative to the base, is hidden, its folders not considered."""
+        return self._is_hidden(self._base + path, is_folder=is_folder)
+
+    def _is_hidden_file(self, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        if self._is_hidden_folder(folder + "/"):
+            return True
+        if self._trusts_ripgrep:
+            return self._is_hidden_by_crush(folder + "/", path, is_folder=False)
+        return self._is_hidden(folder + "/" + name, is_folder=False)
+
+    def _is_hidden_folder(self, folder: str) -> bool:
+        """Return whether a folder below the base is hidden, or one that it is in."""
+        known = self._hidden.get(folder)
+        if known is None:
+            parent = _parent(folder)
+            known = self._is_hidden_folder(parent)
+            if not known and self._trusts_ripgrep:
+                known = self._is_hidden_by_crush(parent, folder[:-1], is_folder=True)
+            elif not known:
+                known = self._is_hidden(folder[:-1], is_folder=True)
+            self._hidden[folder] = known
+        return known
+
+    def _is_hidden(self, path: str, *, is_folder: bool) -> bool:
+        folder, _, name = path.rpartition("/")
+        if name in LEFT_OUT:
+            return True
+        return self._is_hidden_by_git(
+            folder + "/", path, is_folder=is_folder
+        ) or self._is_hidden_by_crush(folder + "/", path, is_folder=is_folder)
+
+    def _is_hidden_by_git(self, folder: str, path: str, *, is_folder: bool) -> bool:
+        said = (file.decide(path, is_folder=is_folder) for file in self._git_rules(folder))
+        return next((each for each in said if each is not None), False)
+
+    def _is_hidden_by_crush(self, folder: str, path: str, *, is_folder: bool) -> bool:
+        return any(file.decide(path, is_folder=is_folder) for file in self._crush_rules(folder))
+
+    def _git_rules(self, folder: str) -> Iterator[RuleFile]:
+        """Yield the files that git asks about what is in `folder`, the first to ask first."""
+        files, excludes = self._git_chain(folder)
+        yield from files
+        yield from excludes
+
+    def _git_chain(self, folder: str) -> tuple[tuple[RuleFile, ...], tuple[RuleFile, ...]]:
+        known = self._git.get(folder)
+        if known is None:
+            files = _read_rules(folder, folder + ".gitignore")
+            # Outside repositories ripgrep reads the excludes of one that it comes across, too.
+            excludes = _read_rules(folder, folder + ".git/info/exclude")
+            is_top = folder == self._git_top
+            if self._is_in_repository:
+                is_top = is_top or os.path.exists(folder + ".git")  # noqa: PTH110 - a hot path
+            above = ((), ()) if is_top else self._git_chain(_parent(folder))
+            known = self._git[folder] = (files + above[0], excludes + above[1])
+        return known
+
+    def _crush_rules(self, folder: str) -> tuple[RuleFile, ...]:
+        known = self._crush.get(folder)
+        if known is None:
+            known = _read_rules(folder, folder + ".crushignore")
+            if folder != self._crush_top:
+                known += self._crush_rules(_parent(folder))
+            self._crush[folder] = known
+        return known
+
+    def _is_hidden_from_above(self) -> bool:
+        """Return whether the base itself is ignored, or a folder that it is in."""
+        top = min(self._git_top, self._crush_top, key=len)
+        path = self._base
+        while path != top:
+            folder = _parent(path)
+            is_in_git = len(folder) >= len(self._git_top)
+            is_in_crush = len(folder) >= len(self._crush_top)
+            if is_in_git and self._is_hidden_by_git(folder, path[:-1], is_folder=True):
+                return True
+            if is_in_crush and self._is_hidden_by_crush(folder, path[:-1], is_folder=True):
+                return True
+            path = folder
+        return False
+
+    def _forget_above(self) -> None:
+        self._git_top = self._crush_top = self._base
+        self._is_in_repository = False
+        self._git.clear()
+        self._crush.clear()
+
+    def _has_rules_above(self) -> bool:
+        """Return whether ripgrep, outside repositories, would obey files above the top."""
+        folder = Path(self._git_top)
+        return any((parent / ".gitignore").exists() for parent in folder.parents)
+
+
+def _parse_rule(line: str) -> Rule | None:
+    line = line.removesuffix("\r")
+    if line.startswith("#"):
+        return None
+    text = line if line.endswith("\\ ") else line.rstrip()
+    is_ignoring = not text.startswith("!")
+    text = text.removeprefix("!")
+    is_for_folders = text.endswith("/")
+    text = text.removesuffix("/")
+    if not text:
+        return None
+    try:
+        regex = "|".join(translate(each) for each in expand_choices(anywhere(text)))
+    except BadGlob:
+        return None
+    return Rule(re.compile(regex), is_ignoring=is_ignoring, is_for_folders=is_for_folders)
+
+
+def _read_rules(folder: str, path: str) -> tuple[RuleFile, ...]:
+    """Return the rules in the file `path`, if it is one and has any."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - a hot path, mostly of files that are not
+            data = file.read(MAX_RULES_BYTES)
+    except OSError:
+        return ()
+    rules = parse_rules(data.decode("utf-8", "surrogateescape"))
+    return (RuleFile(folder, rules),) if rules else ()
+
+
+def _slashed(folder: Path) -> str:
+    return str(folder).rstrip("/") + "/"
+
+
+def _parent(folder: str) -> str:
+    return folder[: folder.rindex("/", 0, -1) + 1]
