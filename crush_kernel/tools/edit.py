@@ -14,6 +14,7 @@ from crush_kernel.tools.filechange import (
     Snapshot,
     require_text,
     say_nothing,
+    unread,
 )
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.textedit import Rejected, Replaced, replace_text
@@ -44,7 +45,7 @@ def edit_tool(
         require_text("old_string", arguments.old_string)
         require_text("new_string", arguments.new_string)
         before = await files.load(arguments.file_path)
-        proposal = await run_sync(_propose, files, before, arguments)
+        proposal = await run_sync(_propose, files, before, arguments, abandon_on_cancel=True)
         return await files.change(before, proposal, context, tool="edit")
 
     return Tool(
@@ -71,7 +72,7 @@ def _propose(files: Files, before: Snapshot, arguments: EditArguments) -> Propos
             )
         return Proposal(new, verb="create", report="created")
     if before.state == "unread":
-        files.require_seen(before)
+        raise unread(before)
     outcome = replace_text(before.text, old, new, replace_all=arguments.replace_all)
     if before.state == "stale" and not _is_safe_on_stale(outcome, arguments):
         region = outcome.reason if isinstance(outcome, Rejected) else ""

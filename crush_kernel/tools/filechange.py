@@ -86,7 +86,7 @@ class Files:
         Raises:
             ToolError: it is no text file of a size to edit, or it cannot be written.
         """
-        return await run_sync(self._load, file_path)
+        return await run_sync(self._load, file_path, abandon_on_cancel=True)
 
     def _load(self, file_path: str) -> Snapshot:
         target = self.paths.resolve(file_path)
@@ -125,7 +125,7 @@ class Files:
         """
         target = before.target
         data = _encoded(proposal.text, before)
-        diff = await run_sync(_diff, before, proposal)
+        diff = await run_sync(_diff, before, proposal, abandon_on_cancel=True)
         await context.permit(
             PermissionRequest(
                 call_id=context.call_id,
@@ -139,6 +139,7 @@ class Files:
             )
         )
         async with self.tracker.lock(target.path):
+            # Once begun it is finished, whoever has lost interest.
             await run_sync(self._commit, before, data)
         return await self._output(before, proposal, diff)
 
@@ -180,10 +181,7 @@ class Files:
             ToolError: the file was not viewed yet, or has changed since.
         """
         if before.state == "unread":
-            raise ToolError(
-                f"{before.target.shown} exists but was not viewed yet, so nothing was written. "
-                "View it first."
-            )
+            raise unread(before)
         if before.state == "stale":
             raise self.changed_since(before)
 
@@ -235,6 +233,14 @@ def require_text(name: str, text: str) -> None:
         raise ToolError(
             f"{name} contains half a character (a lone surrogate). Write the whole character."
         )
+
+
+def unread(before: Snapshot) -> ToolError:
+    """Return the error for a file that the model has not seen; it tells nothing of it."""
+    return ToolError(
+        f"{before.target.shown} exists but was not viewed yet, so nothing was written. "
+        "View it first."
+    )
 
 
 def _encoded(text: str, before: Snapshot) -> bytes:

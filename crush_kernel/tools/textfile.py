@@ -59,6 +59,7 @@ _MULTIBYTE = frozenset(("cp932", "euc_jp", "gb18030", "big5", "cp949"))
 _SAMPLE_BYTES = 65_536
 
 _CJK = re.compile("[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uff00-\uffef]")
+_NOT_ASCII_BYTES = bytes(range(128, 256))
 _NOT_ASCII = re.compile("[^\x00-\x7f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -143,9 +144,9 @@ def _is_utf8(data: bytes, *, is_head: bool) -> bool:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(data, final=not is_head)
     except UnicodeDecodeError:
-        text = data.decode("utf-8", "surrogateescape")
-        damaged = len(_SURROGATE.findall(text))
-        return len(_NOT_ASCII.findall(text)) > 2 * damaged
+        valid = len(data.decode("utf-8", "ignore"))
+        damaged = len(data.decode("utf-8", "surrogateescape")) - valid
+        return valid - len(data.translate(None, _NOT_ASCII_BYTES)) > damaged
     return True
 
 

@@ -33,7 +33,7 @@ def write_tool(
     async def run(arguments: WriteArguments, context: ToolContext) -> ToolOutput:
         require_text("content", arguments.content)
         before = await files.load(arguments.file_path)
-        proposal = await run_sync(_propose, before, arguments.content)
+        proposal = await run_sync(_propose, before, arguments.content, abandon_on_cancel=True)
         if before.data is not None and proposal.text == before.text:
             return ToolOutput(
                 f"{before.target.shown} has exactly this content already; there is nothing to do.",

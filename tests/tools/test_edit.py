@@ -13,6 +13,7 @@ from crush_kernel.tools.diskfile import MAX_EDIT_BYTES
 from crush_kernel.tools.edit import EditArguments, edit_tool
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.tracker import ReadTracker
+from crush_kernel.tools.view import ViewArguments, view_tool
 from tests.fakes.tool_context import FakeContext, tool_context
 
 pytestmark = pytest.mark.anyio
@@ -228,6 +229,15 @@ async def test_a_stale_file_is_told_by_its_content_and_the_next_try_succeeds(des
     output = await desk.edit("f.py", "b = 2", "b = 3")
     assert path.read_bytes() == b"a = 1\nb = 3\n"
     assert "changed on disk" not in output.text
+
+
+async def test_what_was_viewed_may_be_edited(desk: Desk) -> None:
+    path = desk.put("a.py", b"\xef\xbb\xbfa = 1\r\n\tb = 2\r\n", is_viewed=False)
+    view = view_tool(desk.paths, desk.tracker, accepts_images=lambda: False)
+    seen = await view.run(ViewArguments(file_path="a.py"), tool_context().context)
+    line = seen.text.splitlines()[1].partition("|")[2]
+    await desk.edit("a.py", line, line.replace("2", "3"))
+    assert path.read_bytes() == b"\xef\xbb\xbfa = 1\r\n\tb = 3\r\n"
 
 
 async def test_a_stale_file_is_edited_where_the_place_is_beyond_doubt(desk: Desk) -> None:
