@@ -25,10 +25,10 @@ _HIDDEN = re.compile(
     "|(?<=[\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?=[\x00-\x7f])"
 )
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-_MARKUP = str.maketrans({char: f"&#{ord(char)};" for char in "\\`*_[]$~|{}"}) | str.maketrans(
-    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "\n": " "}
-)
-_CODE = _MARKUP | str.maketrans({char: f"&#{ord(char)};" for char in ":@.!()#"})
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": " "})
+_MARKUP = _ENTITIES | str.maketrans({char: f"&#{ord(char)};" for char in "\\`*[]$~|"})
+_CODE = _MARKUP | str.maketrans({char: f"&#{ord(char)};" for char in "_{}:@.!()#\"'"})
+_OUTER_UNDERSCORE = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 _PRE = str.maketrans({char: f"&#{ord(char)};" for char in "\\`$~@{}"}) | str.maketrans(
     {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 )
@@ -43,8 +43,18 @@ def visible(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Return plain `text` for the middle of a line of Markdown or HTML; line ends turn blank."""
-    return visible(text).translate(_MARKUP)
+    """Return plain `text` for the middle of a line of Markdown or HTML; line ends turn blank.
+
+    Not for HTML attributes: quotes stay as they are.
+    """
+    text = _OUTER_UNDERSCORE.sub("&#95;", visible(text).translate(_MARKUP))
+    # Looks like a placeholder of JupyterLab's, see there.
+    return text.replace("@@", "&#64;@")
+
+
+def code_span(text: str) -> str:
+    """Return `text` as code for the middle of a line of Markdown."""
+    return _code_span(visible(text)) if text.strip() else ""
 
 
 def fenced(text: str, language: str = "") -> str:
@@ -74,6 +84,22 @@ def neutralize(markdown: str) -> str:
         out.append(block.text())
         previous = block.kind
     return "".join(out)
+
+
+def open_fence(markdown: str, opener: str = "") -> str:
+    """Return the line that opened the code block in which `markdown` ends, or nothing.
+
+    Args:
+        markdown: whole lines.
+        opener: what this function returned for the text before.
+    """
+    fence = _FENCE.match(opener) if opener else None
+    for line in markdown.split("\n"):
+        if fence is None:
+            fence = _FENCE.match(line)
+        elif _closing(fence).match(line) or _leaves(line, fence["indent"]):
+            fence = None
+    return fence[0] if fence else ""
 
 
 # --- blocks -------------------------------------------------------------------------------
@@ -151,8 +177,7 @@ def _indented_block(lines: list[str], number: int) -> tuple[_Block, int]:
 def _fenced_block(lines: list[str], number: int, fence: re.Match[str]) -> tuple[_Block, int]:
     """Read the code block that `fence` opens in line `number`; return it and what follows."""
     mark, indent = fence["mark"], fence["indent"]
-    margin = r"[ \t>]*" if indent else " {0,3}"
-    closing = re.compile(rf"{margin}{mark[0]}{{{len(mark)},}}[ \t]*$")
+    closing = _closing(fence)
     end, is_closed = number + 1, False
     while end < len(lines) and not is_closed:
         if _leaves(lines[end], indent):
@@ -164,6 +189,12 @@ def _fenced_block(lines: list[str], number: int, fence: re.Match[str]) -> tuple[
     if indent and is_closed and _may_stay(indent, content, lines[end - 1]):
         return _Block("nested", [f"{indent}{mark}{info}", *content, lines[end - 1]]), end
     return _Block("code", [_outdented(line, len(indent)) for line in content], info), end
+
+
+def _closing(fence: re.Match[str]) -> re.Pattern[str]:
+    mark = fence["mark"]
+    margin = r"[ \t>]*" if fence["indent"] else " {0,3}"
+    return re.compile(rf"{margin}{mark[0]}{{{len(mark)},}}[ \t]*$")
 
 
 def _leaves(line: str, indent: str) -> bool:
@@ -435,7 +466,8 @@ class _Paragraph:
         if self._source[end : end + 1] != ")":
             return None
         words = next((group for group in title.groups() if group), "") if title else ""
-        name = f' "{escape(words)}"' if words else ""
+        quoted = escape(words).replace('"', "&quot;")
+        name = f' "{quoted}"' if words else ""
         return f"]({url}{name})", end + 1
 
 

@@ -1,0 +1,169 @@
+"""A turn in a console, which knows no updates and no widgets: plain text, and a prompt.
+
+Source: jupyter-console and qtconsole ignore `update_display_data`; what they are sent once
+stays.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from crush_kernel.agent.events import (
+    Event,
+    Notice,
+    PermissionSettled,
+    ReplyDropped,
+    Retrying,
+    TextAdded,
+    ToolFinished,
+    ToolStarted,
+)
+from crush_kernel.errors import CrushKernelError
+from crush_kernel.kernel import render
+from crush_kernel.kernel.markdown import visible
+from crush_kernel.kernel.render import CallFacts, FooterFacts
+from crush_kernel.kernel.slots import Publish
+from crush_kernel.permissions.gate import Answer
+from crush_kernel.permissions.rules import PermissionRequest
+
+INTERVAL_S = 0.05
+DIFF_LINES = 40
+
+PROMPT = "Allow? [y] once  [s] for this session  [n] no, or say why not: "
+
+
+class ConsoleDisplay:
+    """Writes a turn to `stdout` as it happens, at most every `INTERVAL_S`."""
+
+    def __init__(
+        self,
+        publish: Publish,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        read_line: Callable[[str], Awaitable[str]],
+    ) -> None:
+        self._publish = publish
+        self._loop = loop
+        self._read_line = read_line
+        self._text: list[str] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_at_margin = True
+        self._calls: dict[str, ToolStarted] = {}
+        self._words: dict[str, PermissionSettled] = {}
+
+    def start(self) -> None:
+        """Show nothing: there is no line to take back."""
+
+    def on_event(self, event: Event) -> None:
+        """Show `event` if it is worth a line."""
+        match event:
+            case TextAdded(text=text):
+                self._write(visible(text))
+            case ToolStarted():
+                self._calls[event.call_id] = event
+                self._line(f"● {event.name} {visible(event.summary)}".rstrip())
+            case PermissionSettled():
+                self._words[event.request.call_id] = event
+            case ToolFinished():
+                self._finished(event)
+            case ReplyDropped():
+                self._line("[the reply broke off; it is made anew]")
+            case Retrying():
+                self._line(visible(render.countdown(event, event.delay_s)))
+            case Notice(text=text):
+                self._line(visible(text))
+            case _:
+                pass
+
+    async def ask(self, request: PermissionRequest) -> Answer:
+        """Ask on the keyboard. Whatever is no clear yes is a no, and is passed on as the reason."""
+        for line in _question(request):
+            self._line(line)
+        self._flush()
+        try:
+            line = (await self._read_line(PROMPT)).strip()
+        except EOFError:
+            return Answer("deny", "nobody answered")
+        word, _, rest = line.partition(" ")
+        match word.lower():
+            case "y" | "yes":
+                return Answer("deny", line) if rest else Answer("once")
+            case "s" | "session":
+                return Answer("deny", line) if rest else Answer("session")
+            case "n" | "no":
+                return Answer("deny", rest.strip())
+            case _:
+                return Answer("deny", line)
+
+    def fail(self, error: CrushKernelError) -> None:
+        """Show what went wrong."""
+        self._line(render.failure(error).plain)
+
+    def interrupted(self) -> None:
+        """Show that the user stopped the turn."""
+        self._line("interrupted")
+
+    def finish(self, facts: FooterFacts | None) -> None:
+        """Write out what is left, and the footer."""
+        if facts is not None:
+            self._line("")
+            self._line(render.footer(facts).plain)
+        elif not self._is_at_margin:
+            self._write("\n")
+        self._flush()
+
+    def _finished(self, event: ToolFinished) -> None:
+        started = self._calls.get(event.result.call_id)
+        settled = self._words.get(event.result.call_id)
+        facts = CallFacts(
+            name=started.name if started else "",
+            summary="",
+            state="done",
+            result=event.result,
+            permission=render.permission_words(settled) if settled else "",
+            is_denied=settled is not None and not settled.is_allowed,
+        )
+        words = [facts.name, render.outcome(facts), render.duration(event.duration_s)]
+        self._line("  └ " + " · ".join(filter(None, words)))
+        diff = event.result.metadata.get("diff")
+        if isinstance(diff, str) and diff:
+            for line in _first_lines(diff):
+                self._line(f"    {line}")
+
+    def _line(self, text: str) -> None:
+        self._write(("" if self._is_at_margin else "\n") + text + "\n")
+
+    def _write(self, text: str) -> None:
+        if not text:
+            return
+        self._text.append(text)
+        self._is_at_margin = text.endswith("\n")
+        if self._timer is None:
+            self._timer = self._loop.call_later(INTERVAL_S, self._flush)
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        text = "".join(self._text)
+        self._text.clear()
+        if text:
+            self._publish("stream", {"name": "stdout", "text": text})
+
+
+def _question(request: PermissionRequest) -> list[str]:
+    lines = [visible(f"{request.tool} wants to {request.title}")]
+    lines.extend(f"  {line}" for line in visible(request.command).split("\n") if line)
+    lines.extend(f"  {line}" for line in _first_lines(request.diff))
+    if request.is_outside:
+        paths = ", ".join(visible(str(path)) for path in request.paths)
+        lines.append(f"  outside the project: {paths}")
+    lines.extend(f"  {visible(note)}" for note in request.notes)
+    if request.cwd is not None:
+        lines.append(f"  in {visible(str(request.cwd))}")
+    return lines
+
+
+def _first_lines(diff: str) -> list[str]:
+    lines = visible(diff).strip("\n").split("\n") if diff else []
+    rest = len(lines) - DIFF_LINES
+    return lines if rest <= 0 else [*lines[:DIFF_LINES], f"[… {rest} more lines …]"]

@@ -1,0 +1,263 @@
+"""The one writer of a turn's outputs.
+
+Events only change what is to be shown; one timer, at most ten times a second, brings the
+outputs up to date. So no order of events can flood a front end, and a widget never meets
+an update that was meant for text. Whatever ends the turn, widgets are replaced by text and
+closed.
+
+Runs on the main loop, all of it.
+"""
+
+import asyncio
+import contextvars
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Literal
+
+from crush_kernel.agent.events import Event, ReasoningAdded, ReplyDropped, TextAdded
+from crush_kernel.errors import CrushKernelError
+from crush_kernel.kernel import render
+from crush_kernel.kernel.console import ConsoleDisplay
+from crush_kernel.kernel.render import FooterFacts
+from crush_kernel.kernel.slots import Publish, Slots
+from crush_kernel.kernel.transcript import Transcript
+from crush_kernel.permissions.gate import Answer, DenyAll
+from crush_kernel.permissions.rules import PermissionRequest
+
+if TYPE_CHECKING:
+    # ipywidgets is imported with the first widget; no cycle is hidden here.
+    from crush_kernel.kernel.widgets import LiveCard, PermissionCard
+
+FrontEnd = Literal["rich", "console", "headless"]
+
+INTERVAL_S = 0.1
+HEADLESS_INTERVAL_S = 5.0
+"""Without a person watching, updates only guard against being killed."""
+CARD_AFTER_S = 0.15
+"""How long a call runs before it gets a widget: most are done by then."""
+TICK_S = 1.0
+
+
+class TurnDisplay:
+    """Shows one turn, in the way of its front end.
+
+    Args:
+        publish: sends an IOPub message with the turn's parent.
+        loop: the main loop.
+        front_end: `rich` has widgets, `console` a keyboard, `headless` nobody.
+        model: how the model is called in the status line.
+        stop_tool: stops the call with this id; called when Stop is pressed.
+        read_line: asks for a line on the keyboard; raises `EOFError` at its end.
+        clock: seconds that only grow; the loop's clock if left out.
+    """
+
+    def __init__(
+        self,
+        publish: Publish,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        front_end: FrontEnd,
+        model: str,
+        stop_tool: Callable[[str], None],
+        read_line: Callable[[str], Awaitable[str]],
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        self._writer: ConsoleDisplay | _SlotDisplay = (
+            ConsoleDisplay(publish, loop=loop, read_line=read_line)
+            if front_end == "console"
+            else _SlotDisplay(
+                publish,
+                loop=loop,
+                is_watched=front_end == "rich",
+                model=model,
+                stop_tool=stop_tool,
+                clock=clock or loop.time,
+            )
+        )
+        self._is_over = False
+
+    def start(self) -> None:
+        """Show at once that the turn has begun."""
+        self._writer.start()
+
+    def on_event(self, event: Event) -> None:
+        """Take in `event`; it is shown within a tenth of a second. Later ones are ignored."""
+        if not self._is_over:
+            self._writer.on_event(event)
+
+    async def ask(self, request: PermissionRequest) -> Answer:
+        """Return what the user says to `request`; cancelling withdraws the question."""
+        return await self._writer.ask(request)
+
+    def fail(self, error: CrushKernelError) -> None:
+        """Show what went wrong; `finish` must follow."""
+        if not self._is_over:
+            self._writer.fail(error)
+
+    def interrupted(self) -> None:
+        """Show that the user stopped the turn; `finish` must follow."""
+        if not self._is_over:
+            self._writer.interrupted()
+
+    def finish(self, facts: FooterFacts | None = None) -> None:
+        """Show the final state at once and close all widgets; safe to repeat."""
+        if not self._is_over:
+            self._is_over = True
+            self._writer.finish(facts)
+
+
+class _SlotDisplay:
+    """Shows a turn in outputs that can be updated."""
+
+    def __init__(
+        self,
+        publish: Publish,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        is_watched: bool,
+        model: str,
+        stop_tool: Callable[[str], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._loop = loop
+        self._is_watched = is_watched
+        self._interval_s = INTERVAL_S if is_watched else HEADLESS_INTERVAL_S
+        self._stop_tool = stop_tool
+        self._clock = clock
+        self._transcript = Transcript(model)
+        self._slots = Slots(publish)
+        # Widgets made in a timer still belong to the cell that the turn runs in.
+        self._context = contextvars.copy_context()
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_touched = False
+        """Whether an update is due as soon as the rate allows."""
+        self._updated = float("-inf")
+        self._card: LiveCard | None = None
+        self._questions: list[PermissionCard] = []
+        self._is_over = False
+
+    def start(self) -> None:
+        if self._is_watched:
+            self._update()
+
+    def on_event(self, event: Event) -> None:
+        # Deltas come by the thousand: first in line, and nothing but an append.
+        if type(event) is TextAdded:
+            self._transcript.add_text(event.text)
+        elif type(event) is ReasoningAdded:
+            self._transcript.add_reasoning(event.text)
+        elif type(event) is ReplyDropped:
+            self._slots.drop(self._transcript.drop())
+        else:
+            self._transcript.feed(event, self._clock())
+        if not self._is_touched:
+            self._touch()
+
+    async def ask(self, request: PermissionRequest) -> Answer:
+        if not self._is_watched or self._is_over:
+            return await DenyAll().ask(request)
+        from crush_kernel.kernel.widgets import PermissionCard  # noqa: PLC0415 - see above
+
+        card = contextvars.copy_context().run(PermissionCard, request)
+        self._questions.append(card)
+        self._transcript.wait(request.call_id, is_waiting=True)
+        self._touch()
+        try:
+            return await card.answer()
+        finally:
+            self._questions.remove(card)
+            self._transcript.wait(request.call_id, is_waiting=False)
+            if not self._is_over:
+                self._update()
+            card.close()
+
+    def fail(self, error: CrushKernelError) -> None:
+        self._transcript.add(render.failure(error))
+        self._touch()
+
+    def interrupted(self) -> None:
+        self._transcript.end()
+        self._transcript.add(render.interrupted())
+        self._touch()
+
+    def finish(self, facts: FooterFacts | None) -> None:
+        self._is_over = True
+        self._cancel_timer()
+        try:
+            self._transcript.end()
+            self._slots.keep(self._transcript.settle())
+            self._slots.finish([render.footer(facts)] if facts is not None else [])
+        finally:
+            self._close_card()
+            for card in self._questions:
+                card.close()
+
+    def _touch(self) -> None:
+        """Have the outputs updated as soon as the rate allows."""
+        self._is_touched = True
+        self._wake(max(self._loop.time(), self._updated + self._interval_s))
+
+    def _wake(self, when: float) -> None:
+        """Update at `when`, by the loop's clock, or earlier if that is planned."""
+        if self._is_over or (self._timer is not None and self._timer.when() <= when):
+            return
+        self._cancel_timer()
+        self._timer = self._loop.call_at(when, self._update, context=self._context)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _update(self) -> None:
+        """Bring the outputs up to date."""
+        self._cancel_timer()
+        self._is_touched = False
+        self._updated = self._loop.time()
+        now = self._clock()
+        self._slots.keep(self._transcript.settle())
+        if not self._is_watched:
+            self._slots.show([])
+        elif self._needs_card(now):
+            self._show_card(now)
+        else:
+            self._slots.show(self._transcript.live(now))
+            self._close_card()
+        self._plan(now)
+
+    def _needs_card(self, now: float) -> bool:
+        return bool(self._questions) or any(
+            call.is_running and now - call.started >= CARD_AFTER_S
+            for call in self._transcript.calls()
+        )
+
+    def _show_card(self, now: float) -> None:
+        from crush_kernel.kernel.widgets import LiveCard  # noqa: PLC0415 - see above
+
+        if self._card is None:
+            self._card = LiveCard(self._stop_tool)
+        rows = [call.row(now) for call in self._transcript.calls() if not call.is_waiting]
+        self._card.show(rows, self._questions)
+        fallback = [*self._transcript.live(now), *(each.fallback for each in self._questions)]
+        self._slots.show(fallback, view=self._card.view())
+
+    def _close_card(self) -> None:
+        if self._card is not None:
+            self._card.close()
+            self._card = None
+
+    def _plan(self, now: float) -> None:
+        """Come back when time alone changes what is shown."""
+        if not self._is_watched:
+            return
+        waits = [
+            CARD_AFTER_S - (now - call.started)
+            for call in self._transcript.calls()
+            if call.is_running and now - call.started < CARD_AFTER_S
+        ]
+        is_ticking = self._transcript.is_counting_down or any(
+            call.is_running and not call.is_waiting for call in self._transcript.calls()
+        )
+        if is_ticking:
+            waits.append(TICK_S)
+        if waits:
+            self._wake(self._loop.time() + max(min(waits), 0.0))

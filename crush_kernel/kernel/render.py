@@ -1,0 +1,361 @@
+"""What was said and done, as Markdown that reads well in any front end, and as plain text.
+
+Pure: values in, `Rendered` out. Everything that came from the model, a tool or a file is
+made safe here. A result is shown in bounded form with a note of what is left out; the
+whole of it is in the conversation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from crush_kernel.agent.events import PermissionSettled, Retrying
+from crush_kernel.errors import CrushKernelError
+from crush_kernel.kernel.markdown import escape, fenced, neutralize, visible
+from crush_kernel.messages import Media, ToolResult, Usage
+from crush_kernel.permissions.rules import PermissionRequest
+
+MAX_RESULT_CHARS = 4000
+MAX_RESULT_LINES = 80
+MAX_DETAIL_CHARS = 4000
+MAX_REASONING_CHARS = 12_000
+MAX_ARGUMENT_CHARS = 100
+MAX_IMAGE_CHARS = 4_000_000
+"""Base64 characters of an image that is shown; a larger one is named only."""
+
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""What front ends show as a picture. SVG is left out: it can carry scripts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The same thing twice: for a front end that knows Markdown, and for one that does not."""
+
+    markdown: str
+    plain: str
+
+    def bundle(self) -> dict[str, str]:
+        """Return the MIME bundle of an output."""
+        return {"text/markdown": self.markdown, "text/plain": self.plain}
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """A tool call, as far as it has come."""
+
+    name: str
+    summary: str
+    """Its arguments in short."""
+    state: Literal["running", "waiting", "done", "interrupted"]
+    result: ToolResult | None = None
+    """There when the call is done."""
+    permission: str = ""
+    """By what right it ran, or why not, from `permission_words`."""
+    is_denied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One call on the card of running calls."""
+
+    call_id: str
+    name: str
+    summary: str
+    word: str
+    """`running 4 s`, or how it went."""
+    is_running: bool
+    tail: str = ""
+    """The last lines of what it has printed, at most three."""
+
+
+@dataclass(frozen=True, slots=True)
+class FooterFacts:
+    """What the last line of a turn says; what is zero, empty or `None` is left out."""
+
+    model: str
+    duration_s: float | None = None
+    context_tokens: int = 0
+    context_window: int = 0
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    tool_calls: int = 0
+    notes: tuple[str, ...] = ()
+    """What else matters: `2 retries`, `plan mode`."""
+
+
+def reply(text: str) -> Rendered:
+    """Show what the model says."""
+    return Rendered(neutralize(text), visible(text).strip("\n"))
+
+
+def reasoning(text: str) -> Rendered:
+    """Show the model's thinking, folded."""
+    if not text.strip():
+        return Rendered("", "")
+    shown = neutralize(_bounded(text, MAX_REASONING_CHARS, 400))
+    return Rendered(_folded("Reasoning", shown), "")
+
+
+def call(facts: CallFacts, *, is_short: bool = False) -> Rendered:
+    """Show a tool call: one line, and its result folded beneath when there is one.
+
+    Args:
+        facts: the call.
+        is_short: leave the result out, since the turn already shows very much.
+    """
+    title = _call_title(facts)
+    words = [_shortened(visible(facts.summary)), *_call_words(facts)]
+    plain = " ".join(filter(None, ("▸", facts.name, " · ".join(filter(None, words)))))
+    body = "" if is_short else _call_body(facts)
+    if not body:
+        return Rendered(f"<sub>{title}</sub>", plain)
+    return Rendered(_folded(title, body), plain)
+
+
+def outcome(facts: CallFacts) -> str:
+    """Return how a call went, as plain text without its name and arguments."""
+    return " · ".join(_call_words(facts))
+
+
+def image_bundle(media: Media) -> dict[str, str] | None:
+    """Return the MIME bundle that shows `media`, `None` if it is no image or too large."""
+    if media.media_type not in IMAGE_TYPES or len(media.data) > MAX_IMAGE_CHARS:
+        return None
+    name = visible(media.name) or "image"
+    return {media.media_type: media.data, "text/plain": name}
+
+
+def permission_words(event: PermissionSettled) -> str:
+    """Return by what right a call ran, in plain text; empty if it needed none."""
+    request = event.request
+    if event.is_allowed:
+        is_free = request.action in ("read", "list") and not request.is_outside
+        return "" if is_free else visible(event.rule)
+    if event.reason and event.rule == "denied":
+        return f'denied: "{_shortened(visible(event.reason))}"'
+    return event.rule if "denied" in event.rule else f"denied by {visible(event.rule)}"
+
+
+def question(request: PermissionRequest) -> Rendered:
+    """Show a permission request that is not answered yet, for a file saved meanwhile."""
+    title = f"{request.tool} wants to {request.title}"
+    parts = [f"<sub><b>{escape(title)}</b> · waiting for an answer</sub>"]
+    if request.command:
+        parts.append(fenced(_bounded(request.command, MAX_RESULT_CHARS, MAX_RESULT_LINES)))
+    if request.diff:
+        parts.append(fenced(_bounded(request.diff, MAX_RESULT_CHARS, MAX_RESULT_LINES), "diff"))
+    return Rendered("\n\n".join(parts), f"{visible(title)}: waiting for an answer")
+
+
+def notice(text: str) -> Rendered:
+    """Show a sentence that is no failure, in grey."""
+    return Rendered(f"<sub>{escape(text)}</sub>", visible(text))
+
+
+def status(text: str) -> Rendered:
+    """Show what is going on right now; never part of what is kept."""
+    return Rendered(f"<sub>{escape(text)}</sub>", visible(text))
+
+
+def countdown(event: Retrying, left_s: float) -> str:
+    """Return how long it is to the next try, as plain text."""
+    wait = f"next try in {duration(left_s)}" if left_s > 0 else "trying again"
+    return f"{event.reason} · {wait} ({event.attempt} of {event.attempts})"
+
+
+def failure(error: CrushKernelError) -> Rendered:
+    """Show what happened, what to do, and the detail folded."""
+    message = _sentence(str(error) or type(error).__name__)
+    markdown = f"**{escape(message)}**"
+    if error.hint:
+        markdown += f" {neutralize(_sentence(error.hint))}"
+    if error.detail:
+        detail = fenced(_bounded(error.detail, MAX_DETAIL_CHARS, MAX_RESULT_LINES))
+        markdown += f"\n\n{_folded('details', detail)}"
+    plain = " ".join(filter(None, (message, _sentence(error.hint) if error.hint else "")))
+    return Rendered(markdown, visible(plain))
+
+
+def interrupted() -> Rendered:
+    """Show that the user stopped the turn."""
+    return Rendered("<sub>interrupted</sub>", "interrupted")
+
+
+def footer(facts: FooterFacts) -> Rendered:
+    """Show the one grey line that ends a turn."""
+    context, is_filling = _context(facts)
+    parts = [
+        facts.model,
+        context,
+        _tokens(facts.usage),
+        _money(facts),
+        "" if facts.duration_s is None else duration(facts.duration_s),
+        _counted(facts.tool_calls, "tool"),
+        *facts.notes,
+    ]
+    shown = [escape(part) for part in parts]
+    if sum(part.count("$") for part in parts) == 1:
+        # A single sign cannot be taken for a formula.
+        shown = [part.replace("&#36;", "$") for part in shown]
+    if is_filling:
+        shown[1] = f'<span style="color: var(--jp-warn-color0)">{shown[1]}</span>'
+    return Rendered(
+        f"<sub>{' · '.join(filter(None, shown))}</sub>",
+        visible(" · ".join(filter(None, parts))),
+    )
+
+
+def thousands(number: int) -> str:
+    """Return a count as people read it: `640`, `3.2 k`, `41 k`, `1.2 M`."""
+    if number < 1000:
+        return str(number)
+    for unit, size in (("k", 1000), ("M", 1_000_000)):
+        value = number / size
+        if value < 9.95:
+            return f"{value:.1f} {unit}"
+        if value < 999.5 or unit == "M":
+            return f"{value:.0f} {unit}"
+    raise AssertionError  # the loop ends with M
+
+
+def duration(seconds: float) -> str:
+    """Return a time span as people read it: `0.02 s`, `3.4 s`, `12 s`, `2 min 5 s`."""
+    if seconds < 0.995:
+        return f"{seconds:.2f} s"
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def clock_time(seconds: float) -> str:
+    """Return a running time in whole seconds: `4 s`, `2 min 5 s`."""
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def last_lines(text: str, *, lines: int = 3, chars: int = 160) -> str:
+    """Return the end of what a call has printed, safe as plain text, without blank lines."""
+    kept = [line for line in visible(text[-lines * 4 * chars :]).split("\n") if line.strip()]
+    return "\n".join(line if len(line) <= chars else line[:chars] + "…" for line in kept[-lines:])
+
+
+# --- a call -------------------------------------------------------------------------------
+
+
+def _call_title(facts: CallFacts) -> str:
+    words = [escape(_shortened(visible(facts.summary))), *map(escape, _call_words(facts))]
+    words = [word for word in words if word]
+    if facts.result is not None and facts.result.is_error and not facts.is_denied:
+        words[-1] = f'<span style="color: var(--jp-error-color1)">{words[-1]}</span>'
+    return f"<b>{escape(facts.name)}</b> {' · '.join(words)}".rstrip()
+
+
+def _call_words(facts: CallFacts) -> list[str]:
+    """Return what stands after the arguments; the outcome of a failed call comes last."""
+    if facts.is_denied:
+        return [facts.permission or "denied"]
+    if facts.result is None:
+        word = {"waiting": "waiting for you", "running": "running"}.get(facts.state, "interrupted")
+        return [facts.permission, word] if facts.permission else [word]
+    outcome = _shortened(visible(_text_of(facts.result.metadata, "summary")))
+    if facts.result.is_error:
+        return [word for word in (facts.permission, outcome or "failed") if word]
+    return [word for word in (outcome, facts.permission) if word]
+
+
+def _call_body(facts: CallFacts) -> str:
+    result = facts.result
+    if result is None or facts.is_denied:
+        return ""
+    parts: list[str] = []
+    if len(visible(facts.summary)) > MAX_ARGUMENT_CHARS:
+        parts.append(fenced(_bounded(facts.summary, MAX_RESULT_CHARS, MAX_RESULT_LINES)))
+    diff = _text_of(result.metadata, "diff")
+    if diff:
+        parts.append(fenced(_bounded(diff, 2 * MAX_RESULT_CHARS, 2 * MAX_RESULT_LINES), "diff"))
+    if result.content.strip() and (result.is_error or not diff):
+        parts.append(fenced(_bounded(result.content, MAX_RESULT_CHARS, MAX_RESULT_LINES)))
+    hidden = [media for media in result.media if image_bundle(media) is None]
+    parts.extend(
+        f"<sub>{escape(media.name or media.media_type)} (not shown)</sub>" for media in hidden
+    )
+    return "\n\n".join(parts)
+
+
+def _text_of(metadata: Mapping[str, object], key: str) -> str:
+    value = metadata.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _folded(title: str, body: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_ARGUMENT_CHARS else line[: MAX_ARGUMENT_CHARS - 1] + "…"
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if text.endswith((".", "!", "?", "…", ":")) else f"{text}."
+
+
+def _bounded(text: str, max_chars: int, max_lines: int) -> str:
+    """Return `text`, or its head and tail around a note of what is left out."""
+    lines = text.strip("\n").split("\n")
+    if len(lines) <= max_lines and len(text) <= max_chars:
+        return "\n".join(lines)
+    head, tail = "\n".join(lines[: max_lines // 2]), ""
+    if len(lines) > max_lines:
+        tail = "\n".join(lines[-(max_lines // 2) :])
+    else:
+        head, tail = text[: max_chars // 2], text[-(max_chars // 2) :]
+    head, tail = head[: max_chars // 2], tail[-(max_chars // 2) :]
+    missing_lines = text.count("\n") - head.count("\n") - tail.count("\n") - 1
+    missing = f"{max(missing_lines, 0)} lines, " if missing_lines > 0 else ""
+    count = len(text) - len(head) - len(tail)
+    return f"{head}\n[… {missing}{thousands(count)} characters not shown here …]\n{tail}"
+
+
+# --- the footer ---------------------------------------------------------------------------
+
+_GAUGE_CELLS = 8
+_FILLING = 0.8
+
+
+def _context(facts: FooterFacts) -> tuple[str, bool]:
+    if not facts.context_tokens:
+        return "", False
+    used = thousands(facts.context_tokens)
+    if facts.usage is not None and facts.usage.is_estimated:
+        used = f"~{used}"
+    if not facts.context_window:
+        return f"{used} in context", False
+    share = min(facts.context_tokens / facts.context_window, 1.0)
+    full = max(1, round(share * _GAUGE_CELLS))
+    gauge = "▮" * full + "▯" * (_GAUGE_CELLS - full)
+    return f"{used} of {thousands(facts.context_window)} {gauge}", share >= _FILLING
+
+
+def _tokens(usage: Usage | None) -> str:
+    if usage is None or not (usage.context_tokens):
+        return ""
+    cached = f" ({thousands(usage.cache_read_tokens)} cached)" if usage.cache_read_tokens else ""
+    fresh = thousands(usage.input_tokens + usage.cache_write_tokens)
+    guess = "~" if usage.is_estimated else ""
+    return f"{guess}{fresh} in{cached} {guess}{thousands(usage.output_tokens)} out"
+
+
+def _money(facts: FooterFacts) -> str:
+    if facts.cost_usd is None:
+        return ""
+    cost = facts.cost_usd
+    digits = 2 if cost >= 1 or cost == 0 else 3 if cost >= 0.01 else 4
+    guess = "~" if facts.usage is not None and facts.usage.is_estimated else ""
+    return f"{guess}${cost:.{digits}f}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}" if count else ""

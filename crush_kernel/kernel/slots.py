@@ -1,0 +1,219 @@
+"""The outputs of one turn: segments that are settled, and one live slot, always the last.
+
+A front end gives every output a place when it first sees it and keeps the place for ever.
+So when a segment is full, the live slot turns into the next one and a new live slot opens
+behind it. Segments grow with the turn: few outputs however long it gets, and what is sent
+again for a segment that still grows stays a small multiple of what is shown.
+
+Source: JupyterLab hides all outputs of a cell after the fiftieth.
+"""
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from crush_kernel.kernel import render
+from crush_kernel.kernel.render import Rendered
+from crush_kernel.kernel.transcript import TAIL_CHARS, Piece
+
+FIRST_SEGMENT_CHARS = 6000
+SEGMENT_GROWTH = 1.2
+MAX_IMAGES = 8
+"""Images of one turn that get an output of their own."""
+
+Publish = Callable[[str, dict[str, Any]], None]
+"""Sends one IOPub message: its type and content."""
+
+
+@dataclass(slots=True)
+class _Block:
+    """Settled pieces that are rendered together."""
+
+    shown: Rendered
+    attempt: int
+    run: int
+    source: str
+    is_whole: bool
+
+
+@dataclass(slots=True)
+class _Segment:
+    """One settled output."""
+
+    display_id: str
+    blocks: list[_Block] = field(default_factory=list[_Block])
+    is_open: bool = True
+    is_sent: bool = True
+
+    @property
+    def size(self) -> int:
+        return sum(len(block.shown.markdown) for block in self.blocks)
+
+    def add(self, piece: Piece) -> None:
+        self.is_sent = False
+        last = self.blocks[-1] if self.blocks else None
+        if last is not None and not last.is_whole and piece.run and last.run == piece.run:
+            last.source += piece.source
+            last.shown = render.reply(last.source)
+            last.is_whole = piece.is_whole
+            return
+        source = f"{piece.opener}\n{piece.source}" if piece.opener else piece.source
+        self.blocks.append(_Block(piece.shown, piece.attempt, piece.run, source, piece.is_whole))
+
+    def bundle(self) -> dict[str, str]:
+        return joined([block.shown for block in self.blocks]).bundle()
+
+
+class Slots:
+    """Publishes the outputs of one turn; nothing is sent that has not changed."""
+
+    def __init__(self, publish: Publish) -> None:
+        self._publish = publish
+        self._segments: list[_Segment] = []
+        self._spare: list[str] = []
+        """Outputs that were emptied again and stand before the live slot."""
+        self._pending: list[Piece] = []
+        """Settled, but still shown in the live slot."""
+        self._live = ""
+        self._live_content: dict[str, Any] = {}
+        self._known: set[str] = set()
+        self._images = 0
+
+    def keep(self, pieces: Sequence[Piece]) -> None:
+        """Take over what is settled; it is shown at the next `show` or `finish`."""
+        self._pending.extend(pieces)
+
+    def show(self, live: Sequence[Rendered], *, view: dict[str, object] | None = None) -> None:
+        """Bring the outputs up to date.
+
+        Args:
+            live: what may still change, for the live slot.
+            view: a widget to show in its place, for which `live` is the fallback.
+        """
+        if view is not None or self._pending_size() + _size(live) > TAIL_CHARS:
+            self._commit()
+        shown = joined([*(piece.shown for piece in self._pending), *live])
+        data: dict[str, object] = {"text/markdown": shown.markdown}
+        if view is None:
+            self._send_live(data, {})
+        elif any(self._live_content.get("data", {}).get(key) != view[key] for key in view):
+            self._send_live(
+                {**data, "text/plain": shown.plain, **view}, {"crush": {"pending": True}}
+            )
+
+    def drop(self, attempt: int) -> None:
+        """Take back everything that is shown of the reply `attempt`."""
+        self._pending = [piece for piece in self._pending if piece.attempt != attempt]
+        for segment in self._segments:
+            kept = [block for block in segment.blocks if block.attempt != attempt]
+            if len(kept) < len(segment.blocks):
+                segment.blocks, segment.is_sent = kept, False
+        emptied: list[str] = []
+        while self._segments and not self._segments[-1].is_sent:
+            last = self._segments[-1]
+            self._send_segment(last)
+            if last.blocks:
+                last.is_open = True
+                break
+            emptied.insert(0, self._segments.pop().display_id)
+        self._spare = [*emptied, *self._spare]
+        self._send_changed()
+
+    def finish(self, last: Sequence[Rendered]) -> None:
+        """Show the final state, without a widget, with `last` at its end."""
+        if self._pending_size() > TAIL_CHARS or any(piece.images for piece in self._pending):
+            self._commit()
+        shown = joined([*(piece.shown for piece in self._pending), *last])
+        self._pending = []
+        self._send_live(dict(shown.bundle()), {})
+
+    def _pending_size(self) -> int:
+        if any(piece.images for piece in self._pending):
+            return TAIL_CHARS + 1
+        return sum(len(piece.shown.markdown) for piece in self._pending)
+
+    def _commit(self) -> None:
+        """Move what is settled from the live slot into segments."""
+        for piece in self._pending:
+            if piece.shown.markdown:
+                self._add(piece)
+            for image in piece.images:
+                self._add_image(render.image_bundle(image))
+        self._pending = []
+        self._send_changed()
+
+    def _add(self, piece: Piece) -> None:
+        segment = self._segments[-1] if self._segments else None
+        if segment is None or not segment.is_open:
+            segment = self._new_segment()
+        segment.add(piece)
+        closed = sum(not each.is_open for each in self._segments)
+        limit = FIRST_SEGMENT_CHARS * SEGMENT_GROWTH**closed
+        if segment.size >= (limit if piece.is_whole else 3 * limit):
+            segment.is_open = False
+            self._send_segment(segment)
+
+    def _add_image(self, bundle: dict[str, str] | None) -> None:
+        if bundle is None:
+            return
+        self._images += 1
+        if self._images > MAX_IMAGES:
+            self._add(Piece(render.notice(f"{bundle['text/plain']} (not shown)")))
+            return
+        if self._segments and self._segments[-1].is_open:
+            self._segments[-1].is_open = False
+            self._send_segment(self._segments[-1])
+        segment = self._new_segment()
+        segment.is_open, segment.is_sent = False, True
+        self._send(segment.display_id, dict(bundle), {})
+
+    def _new_segment(self) -> _Segment:
+        """Open the next segment: in an emptied output, in the live slot, or behind all."""
+        if self._spare:
+            display_id = self._spare.pop(0)
+        elif self._live:
+            display_id, self._live, self._live_content = self._live, "", {}
+        else:
+            display_id = uuid.uuid4().hex
+        segment = _Segment(display_id)
+        self._segments.append(segment)
+        return segment
+
+    def _send_changed(self) -> None:
+        for segment in self._segments:
+            if not segment.is_sent:
+                self._send_segment(segment)
+
+    def _send_segment(self, segment: _Segment) -> None:
+        segment.is_sent = True
+        self._send(segment.display_id, dict(segment.bundle()), {})
+
+    def _send_live(self, data: dict[str, object], metadata: dict[str, object]) -> None:
+        content = {"data": data, "metadata": metadata}
+        is_empty = not data["text/markdown"] and len(data) <= 2
+        if content == self._live_content or (is_empty and not self._live):
+            return
+        self._live = self._live or uuid.uuid4().hex
+        self._live_content = content
+        self._send(self._live, data, metadata)
+
+    def _send(self, display_id: str, data: dict[str, object], metadata: dict[str, object]) -> None:
+        is_known = display_id in self._known
+        self._known.add(display_id)
+        self._publish(
+            "update_display_data" if is_known else "display_data",
+            {"data": data, "metadata": metadata, "transient": {"display_id": display_id}},
+        )
+
+
+def joined(parts: Sequence[Rendered]) -> Rendered:
+    """Return `parts` as one, with blank lines between them."""
+    return Rendered(
+        "\n\n".join(part.markdown for part in parts if part.markdown),
+        "\n".join(part.plain for part in parts if part.plain),
+    )
+
+
+def _size(parts: Sequence[Rendered]) -> int:
+    return sum(len(part.markdown) for part in parts)

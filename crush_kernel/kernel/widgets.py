@@ -1,0 +1,319 @@
+"""What a person can press while a cell runs: running calls with Stop, and permission cards.
+
+The one module that imports ipywidgets, itself imported when the first widget is needed.
+`HTML` widgets render raw HTML, so every text is escaped on its way in. Callbacks only set
+a future or call what they were given; a second click finds the question answered.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownLambdaType=false
+# ipywidgets carries no types.
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from html import escape as escape_html
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
+    HTML,
+    Box,
+    Button,
+    HBox,
+    Layout,
+    Text,
+    VBox,
+    Widget,
+)
+
+from crush_kernel.kernel import render
+from crush_kernel.kernel.markdown import visible
+from crush_kernel.kernel.render import Row
+from crush_kernel.permissions.gate import Answer
+from crush_kernel.permissions.rules import PermissionRequest
+
+DIFF_LINES = 12
+COMMAND_LINES = 40
+MAX_LINES = 2000
+MAX_LINE_CHARS = 5000
+"""What even "show all" leaves out, with a note: a browser has to lay it out."""
+REASON_GRACE_S = 0.1
+"""How long typed letters may be behind the click that ends the typing: the front end sends
+values one at a time but clicks at once."""
+
+_GREY = "color: var(--jp-ui-font-color2, #757575)"
+_AMBER = "var(--jp-warn-color1, #f57c00)"
+_PRE = (
+    "margin: 0; padding: 0; white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.4; "
+    "font-family: var(--jp-code-font-family, monospace); "
+    "font-size: var(--jp-code-font-size, 13px); color: inherit; background: none"
+)
+_LINE_COLORS = {
+    "+": "var(--jp-success-color1, #388e3c)",
+    "-": "var(--jp-error-color1, #d32f2f)",
+    "@": "var(--jp-ui-font-color2, #757575)",
+}
+
+
+class LiveCard:
+    """The widget in the live slot: a row per call, and the questions that wait."""
+
+    def __init__(self, stop: Callable[[str], None]) -> None:
+        self._stop = stop
+        self._rows: dict[str, _RowWidget] = {}
+        self._box = VBox([], layout=Layout(width="100%", margin="0"))
+        self._box.add_class("crush-live")
+
+    def view(self) -> dict[str, object]:
+        """Return the part of a MIME bundle that shows the card."""
+        return {
+            "application/vnd.jupyter.widget-view+json": {
+                "version_major": 2,
+                "version_minor": 0,
+                "model_id": self._box.model_id,
+            }
+        }
+
+    def show(self, rows: Sequence[Row], questions: Sequence["PermissionCard"]) -> None:
+        """Bring the card to this state; what has not changed is not sent."""
+        for row in rows:
+            if row.call_id not in self._rows:
+                self._rows[row.call_id] = _RowWidget(row, self._stop)
+            self._rows[row.call_id].show(row)
+        children = [*(self._rows[row.call_id].box for row in rows), *(q.box for q in questions)]
+        if list(cast("Sequence[Widget]", self._box.children)) != children:
+            self._box.children = children
+
+    def close(self) -> None:
+        """Remove the card and all its models; safe to repeat."""
+        for row in self._rows.values():
+            row.close()
+        self._rows.clear()
+        _close_tree(self._box)
+
+
+class _RowWidget:
+    """`● bash  pytest -q …  running 4 s  [Stop]`, and up to three lines beneath."""
+
+    def __init__(self, row: Row, stop: Callable[[str], None]) -> None:
+        self._title = _html("")
+        self._title.layout.flex = "1 1 auto"
+        self._title.layout.min_width = "0"
+        self._stop = _button("Stop", f"Stop this call of {row.name}", "crush-stop")
+        self._stop.on_click(lambda _: stop(row.call_id))
+        self._tail = _html("")
+        self._tail.layout.display = "none"
+        line = HBox([self._title, self._stop], layout=Layout(width="100%", align_items="center"))
+        self.box = VBox([line, self._tail], layout=Layout(width="100%", flex="0 0 auto"))
+        self.box.add_class("crush-call")
+
+    def show(self, row: Row) -> None:
+        _set(self._title, "value", _row_title(row))
+        _set(self._stop.layout, "visibility", "visible" if row.is_running else "hidden")
+        if row.tail:
+            # Three lines high from the first one on, so that nothing below it moves.
+            style = f"{_PRE}; {_GREY}; margin-left: 1.4em; min-height: 4.2em; white-space: pre"
+            text = escape_html(row.tail)
+            _set(self._tail, "value", f'<pre style="{style}; overflow: hidden">{text}</pre>')
+            _set(self._tail.layout, "display", None)
+
+    def close(self) -> None:
+        _close_tree(self.box)
+
+
+class PermissionCard:
+    """One question, with an amber edge: what, where, and three buttons."""
+
+    def __init__(self, request: PermissionRequest) -> None:
+        self.fallback = render.question(request)
+        """The question where widgets are not shown: in a file that is saved meanwhile."""
+        self._answer: asyncio.Future[Literal["once", "session", "deny"]] = (
+            asyncio.get_running_loop().create_future()
+        )
+        self._reason = Text(
+            placeholder="reason (optional, the model reads it)",
+            layout=Layout(flex="1 1 12em", width="auto", min_width="8em"),
+            tooltip="Why not; Enter denies with this reason",
+        )
+        self._reason.add_class("crush-reason")
+        self._reason.on_msg(self._on_reason_message)
+        self.box = VBox(
+            [*self._body(request), self._buttons(request)],
+            layout=Layout(
+                width="100%",
+                padding="6px 10px",
+                margin="4px 0",
+                border_left=f"3px solid {_AMBER}",
+                flex="0 0 auto",
+            ),
+        )
+        self.box.add_class("crush-card")
+
+    async def answer(self) -> Answer:
+        """Return what the user presses. Cancelling leaves the buttons without effect."""
+        kind = await self._answer
+        if kind != "deny":
+            return Answer(kind)
+        await asyncio.sleep(REASON_GRACE_S)
+        return Answer(kind, self._reason_text())
+
+    def close(self) -> None:
+        """Withdraw the question and remove all its models; safe to repeat."""
+        self._answer.cancel()
+        _close_tree(self.box)
+
+    def _settle(self, kind: Literal["once", "session", "deny"]) -> None:
+        if not self._answer.done():
+            self._answer.set_result(kind)
+            for button in self._controls:
+                button.disabled = True
+
+    def _reason_text(self) -> str:
+        return str(cast("object", self._reason.value)).strip()
+
+    def _on_reason_message(self, _widget: object, content: object, _buffers: object) -> None:
+        event = cast("Mapping[str, object]", content).get("event")
+        if event == "submit" and self._reason_text():
+            self._settle("deny")
+
+    def _buttons(self, request: PermissionRequest) -> Box:
+        scope = "this very command" if request.action == "execute" else "such calls"
+        once = _button("Allow once", "Let this call run", "crush-allow-once")
+        session = _button(
+            "Allow for this session",
+            f"Let {scope} run until the kernel is restarted",
+            "crush-allow-session",
+        )
+        deny = _button("Deny", "Refuse this call; the turn goes on", "crush-deny")
+        once.on_click(lambda _: self._settle("once"))
+        session.on_click(lambda _: self._settle("session"))
+        deny.on_click(lambda _: self._settle("deny"))
+        self._controls = (once, session, deny)
+        return HBox(
+            [once, session, deny, self._reason],
+            layout=Layout(width="100%", flex_flow="row wrap", margin="6px 0 0 0"),
+        )
+
+    def _body(self, request: PermissionRequest) -> list[Widget]:
+        title = f"<b>{_text(request.tool)}</b> wants to {_text(request.title)}"
+        parts: list[Widget] = [_html(title)]
+        if request.command:
+            parts.extend(_fold(request.command, COMMAND_LINES, diff=False))
+        if request.diff:
+            parts.extend(_fold(request.diff, DIFF_LINES, diff=True))
+        parts.extend(_html(line) for line in _facts(request))
+        return parts
+
+
+class _Fold:
+    """Lines of which the first few are shown until someone wants all."""
+
+    def __init__(self, lines: list[str], limit: int, *, diff: bool) -> None:
+        self._all, self._few = _pre(lines, diff=diff), _pre(lines[:limit], diff=diff)
+        self.body = _html(self._few)
+        self.button = _button(f"Show all {len(lines)} lines", "Show the rest", "crush-show-all")
+        self.button.layout.align_self = "flex-start"
+        self.button.on_click(self._toggle)
+
+    def _toggle(self, _button: object) -> None:
+        self.body.value = self._all
+        self.button.layout.display = "none"
+
+
+def _fold(text: str, limit: int, *, diff: bool) -> list[Widget]:
+    lines = [_line(line) for line in visible(text).strip("\n").split("\n")]
+    if len(lines) > MAX_LINES:
+        lines[MAX_LINES:] = [f"[… {len(lines) - MAX_LINES} more lines …]"]
+    if len(lines) <= limit:
+        return [_html(_pre(lines, diff=diff))]
+    fold = _Fold(lines, limit, diff=diff)
+    return [fold.body, fold.button]
+
+
+def _line(line: str) -> str:
+    if len(line) <= MAX_LINE_CHARS:
+        return line
+    return f"{line[:MAX_LINE_CHARS]} [… {len(line) - MAX_LINE_CHARS} more characters …]"
+
+
+def _facts(request: PermissionRequest) -> list[str]:
+    """Return the further lines of a card, as HTML."""
+    lines: list[str] = []
+    if request.is_outside:
+        paths = ", ".join(_code(str(path)) for path in request.paths)
+        lines.append(f'<b style="color: {_AMBER}">outside the project</b> {paths}'.rstrip())
+    lines.extend(f'<span style="{_GREY}">{_text(note)}</span>' for note in request.notes)
+    if request.cwd is not None:
+        lines.append(f'<span style="{_GREY}">in {_code(_tilde(request.cwd))}</span>')
+    return lines
+
+
+def _row_title(row: Row) -> str:
+    dot = "●" if row.is_running else "▸"
+    return (
+        # No wider than its place, whatever the summary: the rest of the line must be seen.
+        '<div style="display: flex; gap: 0.6em; line-height: 1.5; white-space: nowrap; '
+        'width: 0; min-width: 100%">'
+        f"<span>{dot}</span><b>{_text(row.name)}</b>"
+        '<span style="overflow: hidden; text-overflow: ellipsis; flex: 0 1 auto">'
+        f"{_text(row.summary)}</span>"
+        f'<span style="{_GREY}; margin-left: auto; flex: none">{_text(row.word)}</span></div>'
+    )
+
+
+def _tilde(path: Path) -> str:
+    home = os.path.expanduser("~")  # noqa: PTH111 - Path.expanduser raises without a home
+    text = str(path)
+    return "~" + text[len(home) :] if text == home or text.startswith(home + os.sep) else text
+
+
+def _text(text: str) -> str:
+    return escape_html(visible(text))
+
+
+def _code(text: str) -> str:
+    return f"<code>{_text(text)}</code>"
+
+
+def _pre(lines: list[str], *, diff: bool) -> str:
+    shown = (_diff_line(line) if diff else escape_html(line) for line in lines)
+    return f'<pre style="{_PRE}; max-height: 24em; overflow-y: auto">{chr(10).join(shown)}</pre>'
+
+
+def _diff_line(line: str) -> str:
+    is_header = line.startswith(("+++ ", "--- "))
+    color = _LINE_COLORS.get("@" if is_header else line[:1])
+    text = escape_html(line)
+    return f'<span style="color: {color}">{text}</span>' if color else text
+
+
+def _html(value: str) -> HTML:
+    widget = HTML(value, layout=Layout(width="100%", margin="0", height="auto"))
+    widget.add_class("crush-text")
+    return widget
+
+
+def _button(label: str, tooltip: str, css_class: str) -> Button:
+    button = Button(
+        description=label,
+        tooltip=tooltip,
+        layout=Layout(width="auto", flex="0 0 auto", margin="0 6px 0 0"),
+    )
+    button.add_class(css_class)
+    return button
+
+
+def _set(target: Any, name: str, value: object) -> None:  # noqa: ANN401 - any widget or layout
+    if getattr(target, name) != value:
+        setattr(target, name, value)
+
+
+def _close_tree(widget: Widget) -> None:
+    """Close `widget`, what it contains, and the layout and style models of each."""
+    for child in cast("Sequence[Widget]", getattr(widget, "children", ())):
+        _close_tree(child)
+    for name in ("layout", "style"):
+        part = getattr(widget, name, None)
+        if isinstance(part, Widget):
+            part.close()
+    widget.close()
