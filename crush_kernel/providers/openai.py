@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 FIRST_BYTE_TIMEOUT_S: Final = 300.0
 """A local server reads a long prompt for minutes before it says anything."""
 
-IDLE_TIMEOUT_S: Final = 120.0
-"""Between bytes; models that think in silence pause for a minute and more."""
+IDLE_TIMEOUT_S: Final = 180.0
+"""Of silence within the body; some models think for minutes without a sign of it."""
 
 CONNECT_TIMEOUT_S: Final = 15.0
 
@@ -72,7 +72,7 @@ class OpenAIModel:
             api_key: the key, empty for servers that need none.
             base_url: what comes before `/chat/completions`, such as `https://host/v1`.
             first_byte_timeout_s: limit from the request to the first byte of the reply.
-            idle_timeout_s: limit between two bytes of the reply.
+            idle_timeout_s: limit of silence within the reply's body.
             headers: more headers, which win over ours.
             verify: the certificates to believe.
             transport: what carries requests in place of the network.
@@ -91,7 +91,11 @@ class OpenAIModel:
         is_local = is_loopback(self._url.host)
         self._client = httpx.AsyncClient(
             headers={**_headers(info.provider, api_key), **(headers or {})},
-            timeout=httpx.Timeout(CONNECT_TIMEOUT_S, read=None, write=first_byte_timeout_s),
+            timeout=httpx.Timeout(
+                CONNECT_TIMEOUT_S,
+                read=max(first_byte_timeout_s, idle_timeout_s),
+                write=first_byte_timeout_s,
+            ),
             limits=httpx.Limits(keepalive_expiry=_KEEP_ALIVE_S),
             # Without TLS there is nothing to verify, and loading certificates takes a while.
             verify=verify if self._url.scheme == "https" else False,
@@ -148,7 +152,11 @@ class OpenAIModel:
         message = self._client.build_request("POST", self._url, content=body)
         try:
             with anyio.move_on_after(deadline - anyio.current_time()):
-                return await self._client.send(message, stream=True)
+                response = await self._client.send(message, stream=True)
+                # httpcore looks again when it begins with the body. Its own limit costs
+                # nothing; a scope around every chunk would cost as much as reading it.
+                message.extensions["timeout"]["read"] = self._idle_timeout_s
+                return response
         except httpx.HTTPError as error:
             raise self._lost(error) from error
         raise silent(self._info.provider, self._first_byte_timeout_s)
@@ -168,47 +176,43 @@ class OpenAIModel:
         self, response: httpx.Response, ids: "_Ids", deadline: float
     ) -> AsyncGenerator[StreamEvent]:
         decoder = ReplyDecoder(self._info.provider, ids.claim, secrets=self._secrets)
-        # httpx writes its iterators as generators, which want closing.
-        body = cast("AsyncGenerator[bytes]", response.aiter_bytes())
-        async with aclosing(body):
+        async with aclosing(_body(response)) as body:
             try:
-                chunk = await self._next(body, deadline - anyio.current_time())
-                while chunk:
-                    for event in decoder.feed(chunk):
-                        yield event
-                    chunk = await self._after(body, decoder)
-                for event in decoder.finish():
+                for event in decoder.feed(await self._first_chunk(body, deadline)):
+                    yield event
+                if not decoder.is_complete:
+                    async for chunk in body:
+                        for event in decoder.feed(chunk):
+                            yield event
+                        if decoder.is_complete:
+                            break
+                for event in await self._last_events(body, decoder):
                     yield event
             except NotAReply as page:
                 raise self._refused(response, page.body) from page
+            except httpx.HTTPError as error:
+                raise self._lost(error) from error
             with suppress(httpx.HTTPError), anyio.move_on_after(_DRAIN_TIMEOUT_S):
                 await anext(body, b"")
 
-    async def _after(self, body: AsyncGenerator[bytes], decoder: ReplyDecoder) -> bytes:
-        """Return the next bytes; a reply that is over does not need them."""
-        if decoder.is_done:
-            return b""
-        if not decoder.is_complete:
-            return await self._next(body, self._idle_timeout_s)
-        try:
-            return await self._next(body, min(_USAGE_TIMEOUT_S, self._idle_timeout_s))
-        except ConnectionLost:
-            return b""
+    async def _first_chunk(self, body: AsyncGenerator[bytes], deadline: float) -> bytes:
+        with anyio.move_on_after(deadline - anyio.current_time()):
+            return await anext(body, b"")
+        raise silent(self._info.provider, self._first_byte_timeout_s)
 
-    async def _next(self, body: AsyncGenerator[bytes], limit_s: float) -> bytes:
-        """Return the next bytes, none at the end.
-
-        Raises:
-            ConnectionLost: nothing came within `limit_s`, or the connection broke.
-        """
-        try:
-            with anyio.move_on_after(limit_s):
-                return await anext(body, b"")
-        except httpx.HTTPError as error:
-            raise self._lost(error) from error
-        raise silent(self._info.provider, limit_s)
+    async def _last_events(
+        self, body: AsyncGenerator[bytes], decoder: ReplyDecoder
+    ) -> list[StreamEvent]:
+        """Return what follows the end of the reply; that it may not come does no harm."""
+        events: list[StreamEvent] = []
+        with suppress(httpx.HTTPError), anyio.move_on_after(_USAGE_TIMEOUT_S):
+            while not decoder.is_done and (chunk := await anext(body, b"")):
+                events += decoder.feed(chunk)
+        return [*events, *decoder.finish()]
 
     def _lost(self, error: httpx.HTTPError) -> ConnectionLost:
+        if isinstance(error, httpx.ReadTimeout):
+            return silent(self._info.provider, self._idle_timeout_s)
         address = f"{self._url.scheme}://{self._url.netloc.decode('ascii')}"
         return unreachable(self._info.provider, error, address=address, secrets=self._secrets)
 
@@ -243,6 +247,17 @@ class _Ids:
             number += 1
         self._taken.add(name)
         return name
+
+
+async def _body(response: httpx.Response) -> AsyncGenerator[bytes]:
+    """Yield the bytes of the body, decoded if need be."""
+    if response.headers.get("content-encoding", "identity") == "identity":
+        # As httpx iterates it, less two generators that do nothing for plain bytes.
+        stream = cast("httpx.AsyncByteStream", response.stream)  # the client is async
+    else:
+        stream = response.aiter_bytes()
+    async for chunk in stream:
+        yield chunk
 
 
 def is_loopback(host: str) -> bool:

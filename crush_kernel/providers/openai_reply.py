@@ -9,6 +9,7 @@ Pure. Source: OpenAI API reference, "Chat completion chunk"; WHATWG, server-sent
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final, Literal
@@ -46,6 +47,8 @@ _STOPS: Final[Mapping[str, StopReason]] = {
     "safety": "refused",
 }
 """Reasons to stop; what else servers make up means that the reply is over."""
+
+_EVENT_FIELD: Final = re.compile(rb"\s*(?:data|event|id|retry)?:")
 
 _FAILED_STOPS: Final = frozenset(("error", "insufficient_system_resource"))
 """Reasons that mean that the reply is broken, not over."""
@@ -86,6 +89,7 @@ class ReplyDecoder:
         self._reason = ""
         self._halves: dict[str, str] = {}
         self._mends = False
+        self._has_spoken = False
         self.is_done = False
         """Whether the end mark has come: nothing that follows matters."""
 
@@ -104,7 +108,7 @@ class ReplyDecoder:
         if self._shape != "events":
             chunk = self._sniff(chunk)
         try:
-            complete = self._lines.feed(chunk) if chunk else ()
+            complete = self._lines.feed(chunk)
         except ValueError as error:
             raise garbled(self._provider, detail=str(error)) from error
         for data in complete:
@@ -119,23 +123,24 @@ class ReplyDecoder:
         """
         if self._shape == "document":
             yield from self._event(bytes(self._head))
-            self.is_done = True
+            self.is_done = self._has_spoken
         elif not self.is_done:
             yield from self._tail()
         if not self.is_complete:
-            if self._head.strip():
+            if self._head.strip() and not _EVENT_FIELD.match(self._head):
                 raise NotAReply(bytes(self._head))
             raise cut_off(self._provider)
-        yield from self._close()
+        yield from self._closed()
         yield from self._calls.rest()
         yield Stop(self._stop_reason())
 
     def _tail(self) -> Iterator[StreamEvent]:
         """Yield what the last event says if it lacks only its blank line."""
         for data in self._lines.flush():
-            # Half an event is no news: whether the reply is complete was said before.
-            with suppress(ConnectionLost):
-                yield from list(self._event(data))
+            for line in data.split(b"\n"):
+                # Half an event is no news: whether the reply is complete was said before.
+                with suppress(ConnectionLost):
+                    yield from self._event(line)
 
     def _sniff(self, chunk: bytes) -> bytes:
         """Return what is to be read as events; keep the rest until it is known what it is.
@@ -156,23 +161,23 @@ class ReplyDecoder:
             raise NotAReply(bytes(self._head))
         return b""
 
-    def _event(self, data: bytes) -> Iterator[StreamEvent]:
-        """Yield what the data of one event says."""
+    def _event(self, data: bytes) -> list[StreamEvent]:
+        """Return what the data of one event says."""
         if self._head and self._shape == "events":
             self._head.clear()
         if data.strip() == b"[DONE]":
             self.is_done = True
-            return
+            return []
         try:
             document = self._parse(data)
         except ConnectionLost:
             if b"\n" not in data:
                 raise
             # Some servers forget the blank lines between events.
-            for line in data.split(b"\n"):
-                yield from self._event(line)
-            return
-        yield from self._document(document)
+            return [event for line in data.split(b"\n") for event in self._event(line)]
+        if not isinstance(document, dict):
+            raise self._garbled(data)
+        return self._document(document)
 
     def _stop_reason(self) -> StopReason:
         """Return why the reply ended; servers disagree on whether calls are a reason."""
@@ -197,65 +202,63 @@ class ReplyDecoder:
     def _garbled(self, data: bytes) -> ConnectionLost:
         return garbled(self._provider, detail=data[:500].decode("utf-8", "replace"))
 
-    def _document(self, document: JsonValue) -> Iterator[StreamEvent]:
-        if not isinstance(document, dict):
-            raise self._garbled(json.dumps(document).encode())
+    def _document(self, document: JsonObject) -> list[StreamEvent]:
         if document.get("error") or document.get("object") == "error":
             raise self._failure(document)
-        if (usage := _usage(document)) is not None:
-            yield UsageReport(usage)
+        events: list[StreamEvent] = []
         choices = document.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and not choice.get("index"):
-                yield from self._choice(choice)
+                self._choice(choice, events)
+        if (usage := _usage(document)) is not None:
+            events.append(UsageReport(usage))
+        return events
 
-    def _choice(self, choice: JsonObject) -> Iterator[StreamEvent]:
+    def _choice(self, choice: JsonObject, events: list[StreamEvent]) -> None:
+        self._has_spoken = True
         delta = choice.get("delta") or choice.get("message")
         if isinstance(delta, dict):
-            yield from self._delta(delta)
+            self._delta(delta, events)
         reason = choice.get("finish_reason")
         if isinstance(reason, str) and reason:
             if reason in _FAILED_STOPS:
                 raise self._reported(reason, "the reply broke off")
             self._reason = reason
 
-    def _delta(self, delta: JsonObject) -> Iterator[StreamEvent]:
+    def _delta(self, delta: JsonObject, events: list[StreamEvent]) -> None:
+        """Add what `delta` says to `events`: thinking first, then text, then calls."""
         for field in REASONING_FIELDS:
             thought = delta.get(field)
             if isinstance(thought, str) and thought:
                 self._field = field
-                yield from self._say("reasoning", thought)
+                self._say("reasoning", thought, events)
                 break
         content = delta.get("content")
-        if isinstance(content, str):
-            if content:
-                yield from self._say("text", content)
-        elif isinstance(content, list):
+        if isinstance(content, list):
             for kind, text in _content_texts(content):
-                yield from self._say(kind, text)
-        if isinstance(refusal := delta.get("refusal"), str) and refusal:
-            yield from self._say("text", refusal)
+                self._say(kind, text, events)
+        for text in (content, delta.get("refusal")):
+            if isinstance(text, str) and text:
+                self._say("text", text, events)
         for call in _call_deltas(delta):
-            yield from self._close()
-            for event in self._calls.feed(call):
-                yield self._mended_input(event)
+            events += self._closed()
+            events += map(self._mended_input, self._calls.feed(call))
 
-    def _say(self, kind: str, text: str) -> Iterator[StreamEvent]:
+    def _say(self, kind: str, text: str, events: list[StreamEvent]) -> None:
         if self._mends and not (text := self._mended(kind, text)):
             return
         if self._open != kind:
-            yield from self._close()
+            events += self._closed()
             self._open, self._open_block = kind, self._next_block()
-        if kind == "text":
-            yield TextDelta(self._open_block, text)
-        else:
-            yield ReasoningDelta(self._open_block, text)
+        delta = TextDelta if kind == "text" else ReasoningDelta
+        events.append(delta(self._open_block, text))
 
-    def _close(self) -> Iterator[StreamEvent]:
+    def _closed(self) -> list[StreamEvent]:
         """End the open block; thinking is then marked with the field that it came in."""
         kind, self._open = self._open, ""
-        if kind == "reasoning":
-            yield ReasoningData(self._open_block, {"field": self._field})
+        return (
+            [ReasoningData(self._open_block, {"field": self._field})] if kind == "reasoning" else []
+        )
 
     def _mended_input(self, event: StreamEvent) -> StreamEvent:
         if self._mends and isinstance(event, ToolInputDelta):
@@ -287,13 +290,14 @@ class ReplyDecoder:
         return from_error_event(self._provider, kind, message[:2_000], secrets=self._secrets)
 
 
-def _call_deltas(delta: JsonObject) -> Iterator[JsonObject]:
+def _call_deltas(delta: JsonObject) -> list[JsonObject]:
     calls = delta.get("tool_calls")
-    for call in calls if isinstance(calls, list) else ():
-        if isinstance(call, dict):
-            yield call
+    found: list[JsonObject] = []
+    if isinstance(calls, list):
+        found += (call for call in calls if isinstance(call, dict))
     if isinstance(legacy := delta.get("function_call"), dict):
-        yield {"index": 0, "function": legacy}
+        found.append({"index": 0, "function": legacy})
+    return found
 
 
 def _content_texts(parts: list[JsonValue]) -> Iterator[tuple[str, str]]:
