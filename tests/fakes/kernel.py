@@ -1,6 +1,5 @@
 """A real kernel process, driven over ZMQ as a front end would."""
 
-import json
 import os
 import shutil
 import time
@@ -195,10 +194,3 @@ def clean_environment(home: Path) -> dict[str, str]:
         "PYTHONWARNINGS": "error",
         "OLLAMA_HOST": "127.0.0.1:9",
     }
-
-
-def offline_script(folder: Path, *turns: Msg) -> dict[str, str]:
-    """Write a script for the offline provider and return the environment that plays it."""
-    path = folder / "script.json"
-    path.write_text(json.dumps({"introduce": False, "turns": list(turns)}), encoding="utf-8")
-    return {"CRUSH_OFFLINE_SCRIPT": str(path), "CRUSH_MODEL": "offline/offline"}
