@@ -487,7 +487,7 @@ def _is_formula(body: str) -> bool:
 
     Quotes are excluded since JupyterLab would paste them into an attribute.
     """
-    if re.search(r"[\"`$]|@@|~~~|\n[ \t]*\n|\\$", body):
+    if re.search(r"[\"`$]|@@|~~~|\n[ \t]*\n|\\\Z", body):
         return False
     depth = 0
     for brace in re.findall(r"(?<!\\)[{}]", body):
