@@ -294,7 +294,11 @@ def _call_deltas(delta: JsonObject) -> list[JsonObject]:
     calls = delta.get("tool_calls")
     found: list[JsonObject] = []
     if isinstance(calls, list):
-        found += (call for call in calls if isinstance(call, dict))
+        found += (
+            call
+            for call in calls
+            if isinstance(call, dict) and isinstance(call.get("function"), dict)
+        )
     if isinstance(legacy := delta.get("function_call"), dict):
         found.append({"index": 0, "function": legacy})
     return found
