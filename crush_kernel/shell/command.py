@@ -60,20 +60,22 @@ def encode_command(command: str) -> bytes:
         ToolError: it is empty, too long, or not made of characters that a shell can take.
     """
     if not command.strip():
-        raise ToolError("the command is empty")
+        raise ToolError("The command is empty.")
     if "\0" in command:
-        raise ToolError("the command contains a NUL character, which no shell can take")
+        raise ToolError(
+            "The command contains a NUL character, which no shell can take. Write it without."
+        )
     try:
         script = command.encode()
     except UnicodeEncodeError as error:
         raise ToolError(
-            f"the command contains {command[error.start]!r} at position {error.start}, "
-            "which is half a character and cannot be written in UTF-8"
+            f"The command contains {command[error.start]!r} at position {error.start}, which is "
+            "half a character and cannot be written in UTF-8. Write it without."
         ) from error
     if len(script) > MAX_COMMAND_BYTES:
         raise ToolError(
-            f"the command has {len(script)} bytes and may have {MAX_COMMAND_BYTES}; "
-            "write it to a file and run that"
+            f"The command has {len(script)} bytes, more than the {MAX_COMMAND_BYTES} that fit; "
+            "write it to a file and run that."
         )
     return script
 
@@ -241,5 +243,5 @@ def _start_bash(
         )
     except (OSError, ValueError) as error:
         if not cwd.is_dir():
-            raise ToolError(f"there is no folder {str(cwd)!r} to run the command in") from error
-        raise ToolError(f"bash cannot be started: {error}") from error
+            raise ToolError(f"There is no folder {str(cwd)!r} to run the command in.") from error
+        raise ToolError(f"bash cannot be started: {error}.") from error

@@ -249,7 +249,7 @@ class _Ends:
         return f"{head.decode(errors='ignore')}\n{note}\n{tail.decode(errors='ignore')}"
 
     def recent(self, size: int) -> str:
-        recent = self._tail[-size:]
+        recent = self._tail[-min(size, self._size) :]
         if len(recent) < size and not self.left_out_bytes:
             recent = self._head[len(recent) - size :] + recent
         return recent.decode(errors="ignore")

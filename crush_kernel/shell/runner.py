@@ -11,7 +11,6 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -69,10 +68,9 @@ class Shell:
         self._bash: Path | None = None
         self._watchdog: Watchdog | None = None
         self._tasks: TaskGroup | None = None
-        self._exit = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        self._tasks = await self._exit.enter_async_context(anyio.create_task_group())
+        self._tasks = await anyio.create_task_group().__aenter__()
         return self
 
     async def __aexit__(
@@ -80,7 +78,7 @@ class Shell:
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> bool | None:
+    ) -> None:
         """Stop whatever still runs, within about a second, also when cancelled."""
         tasks, self._tasks = self._tasks, None
         if self._count:
@@ -91,7 +89,8 @@ class Shell:
             await self._watchdog.close()
         if tasks:
             tasks.cancel_scope.cancel()
-        return await self._exit.__aexit__(kind, error, traceback)
+            # An error of the body goes on as it is: in the group it would become a group.
+            await tasks.__aexit__(None, None, None)
 
     async def run(
         self,
@@ -138,7 +137,7 @@ class Shell:
         if self._bash is None or self._watchdog is None:
             self._bash = find_bash(self._environ)
             if self._bash is None:
-                raise ToolError("bash is not installed, or not on the PATH; install it")
+                raise ToolError("bash is not installed, or not on the PATH: install it.")
             self._watchdog = Watchdog(self._bash, f"{MARK}={self._id}.")
         self._count += 1
         running = RunningCommand(

@@ -34,12 +34,14 @@ class BashArguments(Arguments):
     model_config = ConfigDict(json_schema_extra={"required": ["command", "description"]})
 
     command: str = Field(description="The command line, any bash program")
-    description: str = Field("", description="What the command is for, in at most ten words")
+    description: str = Field(
+        default="", description="What the command is for, in at most ten words"
+    )
     working_dir: str = Field(
-        "", description="The folder to run it in; by default the working directory"
+        default="", description="The folder to run it in; by default the working directory"
     )
     timeout: int = Field(
-        DEFAULT_TIMEOUT_S,
+        default=DEFAULT_TIMEOUT_S,
         ge=1,
         le=MAX_TIMEOUT_S,
         description="When to stop the command, in seconds",

@@ -1,0 +1,140 @@
+"""No command outlives the kernel, not even if the kernel is killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import psutil
+import pytest
+
+from crush_kernel.shell.reaper import Watchdog
+from crush_kernel.shell.runner import Shell, find_bash
+from tests.shell.processes import is_running, running_with, wait_until
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+
+@contextmanager
+def kernel_stand_in(command: str, environ: dict[str, str]) -> Generator[subprocess.Popen[str]]:
+    """Yield a process that runs `command`, once that has printed something or has ended."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.shell.kernel_stand_in", command],
+        stdout=subprocess.PIPE,
+        env=environ,
+        encoding="utf-8",
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline()
+            yield process
+        finally:
+            process.kill()
+
+
+def watchdog_of(kernel: int) -> int:
+    """Return the process id of the watchdog of the process `kernel`."""
+    children = psutil.Process(kernel).children()
+    [watchdog] = [child.pid for child in children if "crush-watchdog" in child.cmdline()]
+    return watchdog
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("echo; sleep 600", id="in the foreground"),
+        pytest.param("echo; exec sleep 600", id="in bash's place"),
+        pytest.param("(sleep 600 &)", id="in the background"),
+        pytest.param("setsid sleep 600 >/dev/null 2>&1 & ", id="in a session of its own"),
+        pytest.param("echo; setsid setsid sleep 600 & sleep 600", id="in several sessions"),
+        pytest.param("trap '' TERM; echo; sleep 600; sleep 600; sleep 600", id="deaf to TERM"),
+        pytest.param("nohup sleep 600 >/dev/null 2>&1 &", id="deaf to HUP"),
+        pytest.param("echo; kill -STOP $$", id="stopped"),
+        pytest.param("echo; while :; do (sleep 0.01; sleep 600) & sleep 0.1; done", id="forking"),
+        pytest.param("echo; env -u CRUSH_COMMAND_ID sleep 600", id="without the mark"),
+    ],
+)
+async def test_everything_ends_when_the_kernel_is_killed(
+    environ: dict[str, str], command: str
+) -> None:
+    with kernel_stand_in(command, environ) as kernel:
+        watchdog = watchdog_of(kernel.pid)
+        assert len(running_with(environ["CRUSH_TEST"])) >= 2
+        assert is_running(watchdog)
+
+        os.kill(kernel.pid, signal.SIGKILL)
+
+        await wait_until(lambda: not running_with(environ["CRUSH_TEST"]))
+        await wait_until(lambda: not is_running(watchdog))
+
+
+async def test_a_kernel_that_is_terminated_leaves_nothing(environ: dict[str, str]) -> None:
+    with kernel_stand_in("sleep 600 & echo", environ) as kernel:
+        kernel.terminate()
+
+        await wait_until(lambda: not running_with(environ["CRUSH_TEST"]))
+
+
+async def test_a_watchdog_that_was_killed_is_replaced_with_the_next_command(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    async with Shell(environ) as shell:
+        await shell.run("true", cwd=tmp_path, timeout_s=5)
+        first = watchdog_of(os.getpid())
+        os.kill(first, signal.SIGKILL)
+        await wait_until(lambda: not is_running(first))
+
+        await shell.run("true", cwd=tmp_path, timeout_s=5)
+
+        second = watchdog_of(os.getpid())
+        assert second != first
+        assert is_running(second)
+    assert not psutil.pid_exists(second)
+
+
+async def test_a_signal_to_the_watchdog_does_not_end_it(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    async with Shell(environ) as shell:
+        await shell.run("true", cwd=tmp_path, timeout_s=5)
+        watchdog = watchdog_of(os.getpid())
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            os.kill(watchdog, number)
+
+        await shell.run("true", cwd=tmp_path, timeout_s=5)
+
+        assert watchdog_of(os.getpid()) == watchdog
+
+
+async def test_a_watchdog_that_is_dismissed_harms_nobody(environ: dict[str, str]) -> None:
+    bash = find_bash(environ)
+    assert bash is not None
+    bystander = await anyio.open_process(
+        ["sleep", "600"], env={**environ, "MARK": "x.1"}, start_new_session=True
+    )
+    async with bystander:
+        watchdog = Watchdog(bash, "MARK=x.")
+        watchdog.watch(frozenset((bystander.pid,)))
+
+        await watchdog.close()
+        await watchdog.close()
+
+        assert bystander.returncode is None
+        assert is_running(bystander.pid)
+        bystander.kill()
+
+
+async def test_commands_run_where_no_watchdog_can_be_started(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    watchdog = Watchdog(tmp_path / "nonsuch", "MARK=x.")
+
+    watchdog.watch(frozenset((os.getpid(),)))
+    await watchdog.close()
+
+    assert "no watchdog" in caplog.text
