@@ -13,6 +13,8 @@ from crush_kernel.providers.offline_findings import (
     description,
     entries,
     file_lines,
+    found_paths,
+    matching_lines,
     outline,
     readme_in,
 )
@@ -63,8 +65,8 @@ _MAX_NAMES = 12
 _MAX_SHOWN_LINES = 60
 _MAX_PRINTED_LINES = 12
 
-_SPECIAL = frozenset(r"\.+*?()|[]{}^$")
-"""What a regular expression takes for a sign, and `grep` takes for itself after a backslash."""
+_SIGNS = frozenset(r"\.+*?()|[]{}^$")
+"""What means something else in a regular expression."""
 
 
 def answer(intent: Intent | None, turn: CurrentTurn, *, tools: frozenset[str]) -> Reply:
@@ -160,7 +162,7 @@ def _find_files(intent: FindFiles, turn: CurrentTurn) -> Reply:
         return _call("glob", pattern=intent.pattern, **_place(intent.path))
     if trouble := _trouble(done):
         return _say(trouble)
-    found = entries(done.result.content)
+    found = found_paths(done.result.content)
     if not found:
         return _say(f"No file fits {in_code(intent.pattern)}.")
     fit = "fits" if len(found) == 1 else "fit"
@@ -170,14 +172,16 @@ def _find_files(intent: FindFiles, turn: CurrentTurn) -> Reply:
 def _find_text(intent: FindText, turn: CurrentTurn) -> Reply:
     done = _done(turn, "grep")
     if done is None:
-        pattern = "".join(f"\\{c}" if c in _SPECIAL else c for c in intent.text)
+        literal: dict[str, JsonValue] = {"literal_text": True} if _has_sign(intent.text) else {}
         include = {"include": intent.include} if intent.include else {}
-        return _call("grep", pattern=pattern, **_place(intent.path), **include)
+        return _call("grep", pattern=intent.text, **_place(intent.path), **include, **literal)
     if trouble := _trouble(done):
         return _say(trouble)
-    summary = done.result.metadata.get("summary")
-    found = f": {summary}" if isinstance(summary, str) and summary else ""
-    return _say(f"I looked for {in_code(intent.text)}{found}. The lines stand in the result above.")
+    lines = matching_lines(done.result.content)
+    if not lines:
+        return _say(f"No line has {in_code(intent.text)}.")
+    rest = "\n\nThere is more in the result above." if len(lines) > _MAX_PRINTED_LINES else ""
+    return _say(f"{in_code(intent.text)} is here:\n\n{block(lines[:_MAX_PRINTED_LINES])}{rest}")
 
 
 def _run(intent: RunCommand, turn: CurrentTurn) -> Reply:
@@ -286,6 +290,10 @@ def _say(text: str) -> Reply:
 
 def _call(tool: str, /, **arguments: JsonValue) -> Reply:
     return Reply(tool_calls=(WrittenCall(name=tool, input=arguments),))
+
+
+def _has_sign(text: str) -> bool:
+    return not _SIGNS.isdisjoint(text)
 
 
 def _place(path: str) -> dict[str, JsonValue]:

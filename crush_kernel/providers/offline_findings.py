@@ -8,9 +8,8 @@ import re
 from pathlib import PurePosixPath
 
 _NUMBERED = re.compile(r"\s*\d+[|│\t→](.*)")
-_ENTRY = re.compile(r"(?P<indent>\s*)(?:[-*•]\s+)?(?P<name>\S.*?)\s*")
-_NOTE = re.compile(r"[\[(<…].*|.*[:.]|No .*")
-"""Lines that say something about a listing instead of naming an entry."""
+_ENTRY = re.compile(r"  (?P<name>\S.*?)(?: -> .*|(?<=/) (?:…|\[).*)?")
+"""A line of the first level in the tree that `ls` draws, without where a link leads."""
 
 _DEFINITION = re.compile(
     r"(?:export\s+)?(?:async\s+)?(?:def|class|function|func|fn|interface|struct)\s+(\w+)"
@@ -22,16 +21,21 @@ _README = re.compile(r"readme(?:\.(?:md|rst|txt|markdown))?", re.IGNORECASE)
 _MAX_DESCRIPTION_CHARS = 160
 
 
-def entries(listing: str) -> list[str]:
-    """Return the names at the top level of a listing by `ls` or `glob`; folders end in `/`."""
-    rows = [match for line in listing.splitlines() if (match := _ENTRY.fullmatch(line))]
-    named = [row for row in rows if not _NOTE.fullmatch(row["name"])]
-    depths = sorted(len(row["indent"]) for row in named)
-    if not depths:
-        return []
-    # A tree begins with the folder itself, alone at its depth.
-    top = depths[1] if len(depths) > 1 and depths[0] < depths[1] else depths[0]
-    return [row["name"] for row in named if len(row["indent"]) == top]
+def entries(tree: str) -> list[str]:
+    """Return the names in the folder that `ls` has listed; folders end in `/`."""
+    rows = (_ENTRY.fullmatch(line) for line in tree.splitlines()[1:])
+    return [row["name"] for row in rows if row and not row["name"].startswith("…")]
+
+
+def found_paths(listing: str) -> list[str]:
+    """Return the paths that `glob` has found."""
+    paths = listing.partition("\n\n")[0]
+    return [] if paths.startswith("No files match ") else paths.splitlines()
+
+
+def matching_lines(found: str) -> list[str]:
+    """Return what `grep` has found: the names of files, each with its matching lines below."""
+    return [] if found.startswith("No matches ") else found.partition("\n\n[")[0].splitlines()
 
 
 def file_lines(viewed: str) -> list[str]:

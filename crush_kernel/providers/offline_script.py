@@ -37,7 +37,7 @@ object, or a string that is sent as it is), `stop_reason`, `error` (raised after
 been streamed: a name from `ERRORS`, with `retry_after_s`), `delay_s` before anything is sent,
 `pace_s` between two words, `repeat`, how often the text is sent.
 
-In a text `{result}` stands for the last result, in short, and `{recap}` for a list of what
+In a text `{result}` stands for the last result, in short and as inline code, and `{recap}` for a list of what
 the conversation has brought so far.
 """
 
@@ -168,15 +168,17 @@ class WrittenTurn(_Written):
         The way to here is found again from the history, so that a script needs no state
         and the same history always gets the same reply.
         """
-        steps = self.steps
-        before: tuple[Answered, ...] = ()
-        for number in range(len(turn.exchanges) + 1):
-            variant = next((v for v in steps[0] if v.fits(before)), None) if steps else None
-            if variant is None or number == len(turn.exchanges):
-                return variant
-            steps = variant.then or steps[1:]
-            before = turn.exchanges[number].answers
-        return None
+        steps, before = self.steps, ()
+        for exchange in turn.exchanges:
+            said = _first_that_fits(steps, before)
+            if said is None:
+                return None
+            steps, before = said.then or steps[1:], exchange.answers
+        return _first_that_fits(steps, before)
+
+
+def _first_that_fits(steps: tuple[Step, ...], before: tuple[Answered, ...]) -> Variant | None:
+    return next((variant for variant in steps[0] if variant.fits(before)), None) if steps else None
 
 
 class Script(_Written):

@@ -166,13 +166,7 @@ def _turns(messages: tuple[Message, ...]) -> list[CurrentTurn]:
 def _turn_line(turn: CurrentTurn) -> str:
     done = [_deed(answered) for answered in turn.answers]
     what = ", ".join(dict.fromkeys(done)) if done else "answered"
-    return f"You: “{_quoted(turn.prompt)}” – I {what}."
-
-
-def _quoted(prompt: str) -> str:
-    """Return `prompt` in short, without what Markdown would take as marks."""
-    short = shortened(prompt, _MAX_PROMPT_CHARS)
-    return "".join(f"\\{c}" if c in "\\`*_[]<>#|~$" else c for c in short).rstrip(".")
+    return f"{in_code(shortened(turn.prompt, _MAX_PROMPT_CHARS))} – I {what}."
 
 
 def _deed(answered: Answered) -> str:

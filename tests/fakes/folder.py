@@ -22,14 +22,14 @@ class Folder:
     allow: bool = True
     printed: dict[str, ToolResult] = field(default_factory=dict[str, ToolResult])
     """What `bash`, `glob` and `grep` answer, by command or pattern."""
-    calls: list[tuple[str, dict[str, str]]] = field(
-        default_factory=list[tuple[str, dict[str, str]]]
+    calls: list[tuple[str, dict[str, object]]] = field(
+        default_factory=list[tuple[str, dict[str, object]]]
     )
 
     def answer(self, call: ToolCall) -> ToolResult:
         """Return the result of `call`."""
         arguments: dict[str, str] = json.loads(call.input)
-        self.calls.append((call.name, arguments))
+        self.calls.append((call.name, {**arguments}))
         if call.name in ("edit", "write", "bash") and not self.allow:
             return ToolResult(
                 call.id,
@@ -49,9 +49,9 @@ class Folder:
         path = self.root / arguments.get("file_path", arguments.get("path", "."))
         match name:
             case "ls":
-                paths = sorted(path.iterdir())
-                rows = [f"  - {p.name}{'/' if p.is_dir() else ''}" for p in paths]
-                return "\n".join([f"- {path}/", *rows])
+                paths = sorted(path.iterdir(), key=lambda p: (not p.is_dir(), p.name))
+                rows = [f"  {p.name}{'/' if p.is_dir() else ''}" for p in paths]
+                return "\n".join(["./", *rows]) if rows else f"{path.name} is empty"
             case "view":
                 lines = path.read_text(encoding="utf-8").splitlines()
                 return "\n".join(f"{n:6d}|{line}" for n, line in enumerate(lines, 1)) + "\n"

@@ -26,7 +26,6 @@ from crush_kernel.messages import (
     Part,
     Reasoning,
     Role,
-    StopReason,
     Text,
     ToolCall,
     ToolResult,
@@ -34,7 +33,8 @@ from crush_kernel.messages import (
     text_of,
 )
 from crush_kernel.providers.base import ModelInfo, ModelRequest, Stop, StreamEvent, TextDelta
-from crush_kernel.providers.offline import OfflineModel
+from crush_kernel.providers.offline import OfflineModel, next_reply
+from crush_kernel.providers.offline_findings import description, entries
 from crush_kernel.providers.offline_script import ERRORS, Script, open_script, read_script
 from crush_kernel.providers.offline_turn import current_turn, in_code
 from tests.fakes.folder import TOOLS, Folder, play_turn, reply_to
@@ -148,7 +148,35 @@ async def outcome(folder: Folder, prompt: str) -> str:
 async def test_a_listing_is_counted(project: Path) -> None:
     said = await outcome(Folder(project), "list the files")
 
-    assert said == "This folder holds 2 files and 1 folder: `README.md`, `price.py`, `src/`."
+    assert said == "This folder holds 2 files and 1 folder: `src/`, `README.md`, `price.py`."
+
+
+async def test_an_empty_folder_is_said_to_be_empty(project: Path) -> None:
+    assert await outcome(Folder(project), "list the files in src") == "`src` is empty."
+
+
+async def test_a_full_folder_is_listed_in_part(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"{number:02}.txt").touch()
+
+    said = await outcome(Folder(tmp_path), "ls")
+
+    assert said.startswith("This folder holds 20 files and 0 folders: `00.txt`")
+    assert said.endswith("`11.txt` and 8 more.")
+
+
+async def test_a_file_without_text_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").touch()
+
+    assert (await outcome(Folder(tmp_path), "show empty.txt")).startswith("There is no text")
+
+
+async def test_lines_are_shown_as_asked(project: Path) -> None:
+    folder = Folder(project)
+
+    await outcome(folder, "show lines 2-4 of price.py")
+
+    assert folder.calls == [("view", {"file_path": "price.py", "offset": 1, "limit": 3})]
 
 
 async def test_a_file_is_shown_in_a_block_that_its_text_cannot_close(project: Path) -> None:
@@ -169,7 +197,7 @@ async def test_a_long_file_is_shown_in_part(tmp_path: Path) -> None:
 
 
 async def test_names_are_searched_by_glob(tmp_path: Path) -> None:
-    folder = Folder(tmp_path, printed={"**/*.py": ToolResult("", "a.py\nsrc/b.py")})
+    folder = Folder(tmp_path, printed={"**/*.py": ToolResult("", "a.py\nsrc/b.py\n\n[a note]")})
 
     said = await outcome(folder, "find all python files")
 
@@ -177,14 +205,52 @@ async def test_names_are_searched_by_glob(tmp_path: Path) -> None:
     assert folder.calls == [("glob", {"pattern": "**/*.py"})]
 
 
+@pytest.mark.parametrize("prompt", ["find *.rs", "find `nowhere`"])
+async def test_a_search_that_fails_is_told_with_its_reason(prompt: str, tmp_path: Path) -> None:
+    broken = ToolResult("", "rg is missing", is_error=True)
+    folder = Folder(tmp_path, printed={"**/*.rs": broken, "nowhere": broken})
+
+    assert "did not work: `rg is missing`" in await outcome(folder, prompt)
+
+
+async def test_names_that_nothing_has_are_not_found(tmp_path: Path) -> None:
+    folder = Folder(
+        tmp_path, printed={"**/*.rs": ToolResult("", "No files match **/*.rs in .\n\n[why]")}
+    )
+
+    assert await outcome(folder, "find *.rs") == "No file fits `**/*.rs`."
+
+
+async def test_text_that_nothing_has_is_not_found(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, printed={"TODO": ToolResult("", "No matches for TODO.\n\n[why]")})
+
+    assert await outcome(folder, "find TODO") == "No line has `TODO`."
+
+
+async def test_many_matches_are_shown_in_part(tmp_path: Path) -> None:
+    many = ToolResult("", "\n".join(f"{n:6d}|TODO" for n in range(30)))
+
+    said = await outcome(Folder(tmp_path, printed={"TODO": many}), "find TODO")
+
+    assert said.count("TODO\n") == 12
+    assert said.endswith("There is more in the result above.")
+
+
+async def test_text_can_be_searched_in_some_files_only(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, printed={"TODO": ToolResult("", "a.py:\n  1: TODO")})
+
+    await outcome(folder, "find TODO in *.py")
+
+    assert folder.calls == [("grep", {"pattern": "TODO", "include": "*.py"})]
+
+
 async def test_text_is_searched_literally(tmp_path: Path) -> None:
-    result = ToolResult("", "a.py:\n  1: f(x)", metadata={"summary": "1 match"})
-    folder = Folder(tmp_path, printed={r"f\(x\)": result})
+    folder = Folder(tmp_path, printed={"f(x)": ToolResult("", "a.py\n     1|f(x)\n\n[a note]")})
 
     said = await outcome(folder, "find `f(x)` in src")
 
-    assert "1 match" in said
-    assert folder.calls == [("grep", {"pattern": r"f\(x\)", "path": "src"})]
+    assert said == "`f(x)` is here:\n\n```\na.py\n     1|f(x)\n```"
+    assert folder.calls == [("grep", {"pattern": "f(x)", "path": "src", "literal_text": True})]
 
 
 async def test_a_command_is_run_and_what_it_printed_is_shown(tmp_path: Path) -> None:
@@ -276,7 +342,13 @@ async def test_a_denial_ends_the_turn_with_a_word_and_without_another_try(
 
 
 @pytest.mark.parametrize(
-    "prompt", ["show nothing.txt", "list the files in nowhere", "explain nothing.py"]
+    "prompt",
+    [
+        "show nothing.txt",
+        "list the files in nowhere",
+        "explain nothing.py",
+        'replace "a" with "b" in nothing.py',
+    ],
 )
 async def test_a_failure_is_told_with_its_reason(prompt: str, tmp_path: Path) -> None:
     said = await outcome(Folder(tmp_path), prompt)
@@ -304,6 +376,37 @@ async def test_a_tool_that_is_not_offered_is_not_called() -> None:
     assert "`bash`" in text_of(reply)
 
 
+async def test_a_project_that_cannot_be_listed_is_not_described(tmp_path: Path) -> None:
+    said = await outcome(Folder(tmp_path / "gone"), "explain this project")
+
+    assert said.startswith("`ls` did not work")
+
+
+async def test_a_call_without_arguments_is_told_without_them() -> None:
+    call = Message("assistant", (ToolCall("c1", "fetch", '{"url": "x'),), provider="other")
+    history = (user("go"), call, Message("tool", (ToolResult("c1", "done"),)))
+
+    reply = await reply_to(OfflineModel(INFO, script=PLAIN), (*history, user("recap")))
+
+    assert text_of(reply) == "1. `go` – I called `fetch`."
+
+
+async def test_a_script_that_has_said_everything_says_so() -> None:
+    said = Message("assistant", (Text("Yes."),), provider="offline")
+
+    reply = await reply_to(scripted({"text": "Yes."}), (user("go"), said))
+
+    assert text_of(reply) == "There is nothing more to say to this."
+
+
+async def test_a_script_that_fits_no_result_ends_with_the_outcome() -> None:
+    model = scripted(ASK, [{"if_contains": "x", **ASK}], {"text": "not reached"})
+
+    reply = await reply_to(model, (user("go"), *called("view", "y"), *called("view", "x")))
+
+    assert text_of(reply) == "That is done: `view` returned a result."
+
+
 async def test_what_is_not_understood_is_answered_with_what_is() -> None:
     reply = await reply_to(OfflineModel(INFO, script=PLAIN), (user("Zeig mir was Schönes"),))
 
@@ -325,13 +428,15 @@ async def test_what_was_done_is_told_from_the_history(project: Path) -> None:
     history = await play_turn(model, Folder(project), 'replace "A" with "b" in README.md')
     history = await play_turn(model, Folder(project, allow=False), "run `make *`", history)
     history = await play_turn(model, Folder(project), "thank you!", history)
+    history = await play_turn(model, Folder(project), "show none.txt", history)
 
     history = await play_turn(model, Folder(project), "what have we done so far?", history)
 
     assert text_of(history[-1]).splitlines() == [
-        '1. You: “replace "A" with "b" in README.md” – I viewed `README.md`, edited `README.md`.',
-        "2. You: “run \\`make \\*\\`” – I asked for `bash` `make *` (denied).",
-        "3. You: “thank you!” – I answered.",
+        '1. `replace "A" with "b" in README.md` – I viewed `README.md`, edited `README.md`.',
+        "2. `` run `make *` `` – I asked for `bash` `make *` (denied).",
+        "3. `thank you!` – I answered.",
+        "4. `show none.txt` – I viewed `none.txt` (failed).",
     ]
 
 
@@ -343,47 +448,51 @@ async def test_without_a_history_nothing_was_done() -> None:
 
 # Any history ----------------------------------------------------------------------------
 
-_PARTS: dict[Role, st.SearchStrategy[Part]] = {
-    "user": st.one_of(
-        st.builds(Text, st.sampled_from(["list the files", "run `ls`", "explain this project"])),
-        st.builds(Text, st.text(min_size=1)),
-        st.just(Media("image/png", "")),
+_WISHES = ["list the files", "run `ls`", "explain this project", "what did we do", "", " ", "x"]
+_INPUTS = ["{}", "", "[1]", "[" * 2000, '{"file_path": 3}', '{"path": "src"}']
+_RESULTS = ["", "./\n  README.md\n  src/", "     1|x", "Permission denied: no.", "\ud800"]
+_IDS = st.sampled_from(["c1", "c2"])
+_NAMES = st.sampled_from(["ls", "view", "bash", "edit", "other"])
+
+
+def _messages(role: Role, part: st.SearchStrategy[Part]) -> st.SearchStrategy[Message]:
+    return st.builds(Message, st.just(role), st.lists(part, max_size=3).map(tuple))
+
+
+_histories = st.lists(
+    st.one_of(
+        _messages("user", st.builds(Text, st.sampled_from(_WISHES))),
+        _messages("user", st.just(Media("image/png", ""))),
+        _messages("assistant", st.builds(ToolCall, _IDS, _NAMES, st.sampled_from(_INPUTS))),
+        st.just(Message("assistant", (Text("cut"),), provider="other", stop="max_tokens")),
+        _messages("tool", st.builds(ToolResult, _IDS, st.sampled_from(_RESULTS), st.booleans())),
     ),
-    "assistant": st.one_of(
-        st.builds(Text, st.text()),
-        st.builds(Reasoning, st.text()),
-        st.builds(
-            ToolCall,
-            st.sampled_from(["c1", "c2"]),
-            st.sampled_from(["ls", "view", "bash", "edit", "other"]),
-            st.sampled_from(["{}", "", "[1]", "[" * 2000, '{"file_path": 3}', '{"path": "src"}']),
-        ),
-    ),
-    "tool": st.builds(
-        ToolResult, st.sampled_from(["c1", "c2"]), st.text(max_size=60), st.booleans()
-    ),
-}
+    max_size=8,
+).map(tuple)
 
 
-@st.composite
-def _histories(draw: st.DrawFn) -> tuple[Message, ...]:
-    def message() -> Message:
-        role = draw(st.sampled_from(list(_PARTS)))
-        parts = draw(st.lists(_PARTS[role], max_size=3))
-        provider = draw(st.sampled_from(["offline", "anthropic"])) if role == "assistant" else ""
-        stop: StopReason | None = "max_tokens" if draw(st.booleans()) else None
-        return Message(role, tuple(parts), provider, stop=stop if provider else None)
-
-    return tuple(message() for _ in range(draw(st.integers(0, 8))))
-
-
-@given(_histories())
+@pytest.mark.slow
+@given(_histories)
 def test_every_history_gets_a_reply_that_says_something(history: tuple[Message, ...]) -> None:
+    tools = frozenset(tool.name for tool in TOOLS)
     for messages in (history, repair(history)):
-        reply = anyio.run(reply_to, OfflineModel(INFO, script=PLAIN), messages)
+        reply = next_reply(PLAIN, current_turn(messages), tools=tools)
 
-        assert reply.stop in ("end_turn", "tool_use")
-        assert text_of(reply) or calls_of(reply)
+        assert reply.text or reply.tool_calls
+
+
+async def test_an_odd_history_is_weighed_too() -> None:
+    odd = (
+        Message("user", (Media("image/png", ""),)),
+        Message("assistant", (Reasoning("x" * 40), ToolCall("c1", "ls", "[1]"))),
+        Message("tool", (ToolResult("c1", "x" * 40),)),
+        user("hi"),
+    )
+
+    reply = await reply_to(OfflineModel(INFO, script=PLAIN), odd)
+
+    assert reply.usage is not None
+    assert reply.usage.input_tokens >= 20
 
 
 async def test_calls_of_one_conversation_have_different_ids(project: Path) -> None:
@@ -685,6 +794,7 @@ def test_a_script_says_nothing_that_no_provider_would() -> None:
 # Small parts ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_inline_code_is_closed_only_by_its_own_end(text: str) -> None:
     code = in_code(text)
@@ -694,6 +804,24 @@ def test_inline_code_is_closed_only_by_its_own_end(text: str) -> None:
     assert code.endswith(runs[-1])
     assert [run for run in runs if run == runs[0]] == [runs[0], runs[-1]]
     assert "\n" not in code
+
+
+def test_a_tree_is_read_for_its_first_level() -> None:
+    tree = "./\n  src/\n    deep.py\n  shut/ [no rights]\n  more/ …\n  a -> b\n  … 3 more\n\n[note]"
+
+    assert entries(tree) == ["src/", "shut/", "more/", "a"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["#!/bin/sh", "", "# Build it. #"], "Build it."),
+        (["<!-- x -->", "Title", "====="], "Title"),
+        (["", "---", "==="], ""),
+    ],
+)
+def test_a_file_says_of_itself_its_first_words(lines: list[str], said: str) -> None:
+    assert description(lines) == said
 
 
 def test_a_history_without_a_prompt_is_a_turn_without_words() -> None:

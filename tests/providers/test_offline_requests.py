@@ -204,6 +204,13 @@ def test_asking_for_an_explanation_names_its_subject(prompt: str, intent: Intent
         pytest.param('replace "x" with "x" in f.py', id="the same text"),
         pytest.param("rename foo to bar in f.py", id="a symbol, not a text"),
         pytest.param("replace x with y", id="no file"),
+        pytest.param("what is in it", id="a pronoun as a folder"),
+        pytest.param("list the files in them", id="a pronoun as a folder to list"),
+        pytest.param("find files named it", id="a pronoun as a name"),
+        pytest.param("find TODO in it", id="a pronoun as a place"),
+        pytest.param('write "x" to it', id="a pronoun as a file"),
+        pytest.param("show:\n```\na.py\n```", id="a block as a path"),
+        pytest.param("show\n```\na.py\n```", id="a block as a path, too"),
         pytest.param('show ""', id="an empty path"),
         pytest.param("show `a\nb`", id="a path of two lines"),
         pytest.param("find bugs", id="a wish that only sounds like a search"),
@@ -230,16 +237,19 @@ def test_what_is_not_clear_is_not_done(prompt: str) -> None:
     assert plan(prompt) is None
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_no_prompt_makes_planning_fail(prompt: str) -> None:
     plan(prompt)
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="`'\"“”« » \\\n~ab", max_size=40), st.sampled_from(["run ", "show ", ""]))
 def test_no_mixture_of_quotes_makes_planning_fail(quotes: str, start: str) -> None:
     plan(start + quotes)
 
 
+@pytest.mark.slow
 @given(
     st.text(alphabet=st.characters(exclude_characters="`", exclude_categories=["C"]), min_size=1)
 )
