@@ -98,7 +98,7 @@ async def list_models(
 ) -> tuple[ModelInfo, ...]:
     """Return the chat models that a provider lists, none if it does not tell in time."""
     if provider.protocol == "anthropic":
-        url = f"{base_url.rstrip('/')}/v1/models?limit=1000"
+        url = f"{base_url.rstrip('/').removesuffix('/v1')}/v1/models?limit=1000"
         headers = {"x-api-key": api_key, "anthropic-version": "2023-06-01"}
     else:
         url = f"{base_url.rstrip('/')}/models"

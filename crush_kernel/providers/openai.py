@@ -6,7 +6,6 @@ limit, one for the first byte and one for the rest. A parameter that the server 
 name is left out or renamed from then on. Never retries by itself.
 """
 
-import ipaddress
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -17,8 +16,9 @@ from typing import Final, cast
 import anyio
 import httpx
 
-from crush_kernel.errors import AuthenticationFailed, ConfigError, ConnectionLost, ProviderError
+from crush_kernel.errors import AuthenticationFailed, ConnectionLost, ProviderError
 from crush_kernel.messages import calls_of
+from crush_kernel.providers.address import is_loopback, server_address
 from crush_kernel.providers.base import ModelInfo, ModelRequest, StreamEvent
 from crush_kernel.providers.failures import from_response, silent, unreachable
 from crush_kernel.providers.openai_reply import NotAReply, ReplyDecoder
@@ -82,13 +82,14 @@ class OpenAIModel:
             AuthenticationFailed: `api_key` cannot be sent.
         """
         self._info = info
-        self._url = _endpoint(base_url)
+        address = server_address(base_url)
+        self._url = f"{address.geturl()}/chat/completions"
+        self._address = f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
         self._secrets = (api_key,) if api_key else ()
         self._first_byte_timeout_s = first_byte_timeout_s
         self._idle_timeout_s = idle_timeout_s
         self._dialect = dialect_of(info.provider)
         self._encoder = RequestEncoder(info)
-        is_local = is_loopback(self._url.host)
         self._client = httpx.AsyncClient(
             headers={**_headers(info.provider, api_key), **(headers or {})},
             timeout=httpx.Timeout(
@@ -98,9 +99,9 @@ class OpenAIModel:
             ),
             limits=httpx.Limits(keepalive_expiry=_KEEP_ALIVE_S),
             # Without TLS there is nothing to verify, and loading certificates takes a while.
-            verify=verify if self._url.scheme == "https" else False,
+            verify=verify if address.scheme == "https" else False,
             # No proxy leads to this machine, whatever the environment says.
-            trust_env=not is_local,
+            trust_env=not is_loopback(address.hostname or ""),
             transport=transport,
         )
 
@@ -213,8 +214,8 @@ class OpenAIModel:
     def _lost(self, error: httpx.HTTPError) -> ConnectionLost:
         if isinstance(error, httpx.ReadTimeout):
             return silent(self._info.provider, self._idle_timeout_s)
-        address = f"{self._url.scheme}://{self._url.netloc.decode('ascii')}"
-        return unreachable(self._info.provider, error, address=address, secrets=self._secrets)
+        provider, secrets = self._info.provider, self._secrets
+        return unreachable(provider, error, address=self._address, secrets=secrets)
 
     def _refused(self, response: httpx.Response, body: str) -> ProviderError:
         return from_response(
@@ -258,33 +259,6 @@ async def _body(response: httpx.Response) -> AsyncGenerator[bytes]:
         stream = response.aiter_bytes()
     async for chunk in stream:
         yield chunk
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether `host` is this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def _endpoint(base_url: str) -> httpx.URL:
-    try:
-        url = httpx.URL(f"{base_url.strip().rstrip('/')}/chat/completions")
-    except (httpx.InvalidURL, ValueError) as error:
-        raise _bad_address(base_url) from error
-    if url.scheme not in ("http", "https") or not url.host:
-        raise _bad_address(base_url)
-    return url
-
-
-def _bad_address(base_url: str) -> ConfigError:
-    return ConfigError(
-        f"{base_url!r} is not the address of a server.",
-        hint="Set it to something like `https://host/v1`.",
-    )
 
 
 def _headers(provider: str, api_key: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from ssl import SSLContext
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -169,23 +170,30 @@ class Providers:
 
     def _open(self, provider: Provider, info: ModelInfo) -> Model:
         # The adapters are imported here and not above: most kernels need one of them.
+        if provider.protocol == "offline":
+            from crush_kernel.providers.offline import OfflineModel  # noqa: PLC0415
+
+            return OfflineModel(info)
         key, url = self._key(provider), self._endpoint(provider)
-        match provider.protocol:
-            case "offline":
-                from crush_kernel.providers.offline import OfflineModel  # noqa: PLC0415
+        verify = self._trusted(url)
+        if provider.protocol == "anthropic":
+            from crush_kernel.providers.anthropic import AnthropicModel  # noqa: PLC0415
 
-                return OfflineModel(info)
-            case "anthropic":
-                from crush_kernel.providers.anthropic import AnthropicModel  # noqa: PLC0415
+            use_cache = self._settings.uses_prompt_cache
+            return AnthropicModel(
+                info, api_key=key, base_url=url, use_cache=use_cache, verify=verify
+            )
+        from crush_kernel.providers.openai import OpenAIModel  # noqa: PLC0415
 
-                use_cache = self._settings.uses_prompt_cache
-                return AnthropicModel(info, api_key=key, base_url=url, use_cache=use_cache)
-            case "openai":
-                from crush_kernel.providers.openai import OpenAIModel  # noqa: PLC0415
-                from crush_kernel.providers.tls import tls_context  # noqa: PLC0415
+        return OpenAIModel(info, api_key=key, base_url=url, verify=verify)
 
-                verify = tls_context(self._settings.environ) if _has_tls(url) else False
-                return OpenAIModel(info, api_key=key, base_url=url, verify=verify)
+    def _trusted(self, url: str) -> SSLContext | bool:
+        """Return the certificates to believe at `url`; loading them takes a while."""
+        if not url.lower().startswith("https:"):
+            return False
+        from crush_kernel.providers.tls import tls_context  # noqa: PLC0415
+
+        return tls_context(self._settings.environ)
 
     async def _set_model(self, label: str, slot: ModelSlot) -> ModelInfo:
         """Return the model that the setting means; one that is out of reach is still meant."""
@@ -272,12 +280,14 @@ class Providers:
             return
         await anyio.to_thread.run_sync(import_module, "crush_kernel.providers.discovery")
         from crush_kernel.providers.discovery import list_models  # noqa: PLC0415 - loaded above
-        from crush_kernel.providers.tls import tls_context  # noqa: PLC0415
 
-        key, url = self._key(provider), self._endpoint(provider)
-        verify = tls_context(self._settings.environ) if _has_tls(url) else False
+        url = self._endpoint(provider)
         listed = await list_models(
-            provider, api_key=key, base_url=url, verify=verify, timeout_s=timeout_s
+            provider,
+            api_key=self._key(provider),
+            base_url=url,
+            verify=await anyio.to_thread.run_sync(self._trusted, url),
+            timeout_s=timeout_s,
         )
         kept_s = _LISTED_FOR_S if listed else _UNLISTED_FOR_S
         self._lists[provider.id] = (anyio.current_time() + kept_s, listed)
@@ -370,11 +380,8 @@ def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
 
 
-def _has_tls(url: str) -> bool:
-    return url.lower().startswith("https:")
-
-
 def _shown(url: str) -> str:
     """Return `url` without the name and password that it may hold."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    scheme, separator, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"

@@ -37,7 +37,7 @@ class EventLines:
         if is_half_read:
             chunk = chunk[1:]
         lines = chunk.splitlines()
-        tail = b"" if chunk.endswith((b"\n", b"\r")) else lines.pop()
+        tail = lines.pop() if lines and not chunk.endswith((b"\n", b"\r")) else b""
         if lines and self._rest:
             lines[0] = b"".join((*self._rest, lines[0]))
             self._rest.clear()
