@@ -93,7 +93,7 @@ class OfflineModel:
         """
         turn = current_turn(request.messages)
         reply = next_reply(self._script, turn, tools=frozenset(t.name for t in request.tools))
-        text = _filled(reply.text, turn) if reply.text else ""
+        text = _filled(reply.text, turn)
         introduction = INTRODUCTION if self._script.introduce and _is_first(request) else ""
         async with aclosing(_events(reply, introduction, text, request)) as events:
             yield events
@@ -130,11 +130,14 @@ def _is_first(request: ModelRequest) -> bool:
 
 
 def _filled(text: str, turn: CurrentTurn) -> str:
-    """Return `text` with the places that a script leaves open filled in."""
-    if "{result}" in text:
-        last = shortened(turn.answers[-1].result.content) if turn.answers else ""
-        text = text.replace("{result}", in_code(last))
-    return text.replace("{recap}", recap(turn)) if "{recap}" in text else text
+    """Return `text` with the places that a script leaves open filled in, in one pass."""
+    return re.sub(r"\{result\}|\{recap\}", lambda place: _filling(place[0], turn), text)
+
+
+def _filling(place: str, turn: CurrentTurn) -> str:
+    if place == "{recap}":
+        return recap(turn)
+    return in_code(shortened(turn.answers[-1].result.content) if turn.answers else "")
 
 
 async def _events(

@@ -37,8 +37,8 @@ object, or a string that is sent as it is), `stop_reason`, `error` (raised after
 been streamed: a name from `ERRORS`, with `retry_after_s`), `delay_s` before anything is sent,
 `pace_s` between two words, `repeat`, how often the text is sent.
 
-In a text `{result}` stands for the last result, in short and as inline code, and `{recap}` for a list of what
-the conversation has brought so far.
+In a text `{result}` stands for the last result, in short and as inline code, and `{recap}`
+for a list of what the conversation has brought so far.
 """
 
 import os

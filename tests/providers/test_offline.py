@@ -571,6 +571,14 @@ async def test_a_script_goes_on_by_the_outcome_of_its_calls(result: ToolResult, 
     assert text == said
 
 
+async def test_a_result_that_reads_like_a_place_to_fill_is_left_alone() -> None:
+    model = scripted(ASK, {"text": "{result} {other}"})
+
+    reply = await reply_to(model, (user("go"), *called("view", "{recap}")))
+
+    assert text_of(reply) == "`{recap}` {other}"
+
+
 async def test_all_conditions_of_a_reply_must_hold() -> None:
     both = [{"if_error": True, "if_contains": "42", "text": "both"}, {"text": "not both"}]
     model = scripted(ASK, both)
