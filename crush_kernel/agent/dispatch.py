@@ -7,8 +7,9 @@ becomes an error result, except cancellation, which answers every open call as i
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 
 import anyio
@@ -46,6 +47,8 @@ class Dispatcher:
     asker: Asker
     emit: Emit
     _running: dict[str, CancelScope] = field(default_factory=dict[str, CancelScope])
+    _tails: dict[str, str] = field(default_factory=dict[str, str])
+    """What unfinished calls have printed last, so that a stop does not lose it."""
 
     async def call_tools(
         self, calls: tuple[ToolCall, ...], *, record: Callable[[Message], None]
@@ -64,7 +67,8 @@ class Dispatcher:
                 Message(
                     "tool",
                     tuple(
-                        results.get(index) or ToolResult(call.id, INTERRUPTED, is_error=True)
+                        results.get(index)
+                        or ToolResult(call.id, self._cut_short(call, INTERRUPTED), is_error=True)
                         for index, call in enumerate(calls)
                     ),
                 )
@@ -93,32 +97,39 @@ class Dispatcher:
 
     async def _call(self, call: ToolCall) -> ToolResult:
         """Return the answer to `call`, whatever happens but cancellation of the turn."""
-        tool = self.tools.get(call.name)
-        arguments = parse(call, tool, names=tuple(self.tools))
-        shown = tool.describe(arguments) if tool and isinstance(arguments, Arguments) else ""
-        self.emit(ToolStarted(call.id, call.name, shown))
+        prepared = prepare(call, self.tools)
+        self.emit(ToolStarted(call.id, call.name, prepared.shown))
         started = anyio.current_time()
         settled: list[PermissionSettled] = []
-        output = ToolOutput(STOPPED, is_error=True, summary="stopped")
+        output: ToolOutput | None = None
         with CancelScope() as scope:
             self._running[call.id] = scope
             try:
-                if tool is None or isinstance(arguments, ToolOutput):
-                    output = arguments if isinstance(arguments, ToolOutput) else output
-                else:
-                    output = await run_tool(tool, arguments, self._context(call, settled))
+                output = await prepared.run(self._context(call, settled))
             finally:
                 self._running.pop(call.id, None)
+        if output is None:
+            text = self._cut_short(call, STOPPED)
+            output = ToolOutput(text, is_error=True, summary="stopped")
         duration = anyio.current_time() - started
         result = _result(call, output, settled, duration)
         self.emit(ToolFinished(result, duration))
         return result
 
+    def _cut_short(self, call: ToolCall, reason: str) -> str:
+        """Return `reason` with what the call had printed, for the model and the reader."""
+        tail = self._tails.get(call.id, "").rstrip()
+        return f"{reason}\nIts last output:\n{tail}" if tail else reason
+
+    def _progress(self, call: ToolCall, tail: str) -> None:
+        self._tails[call.id] = tail
+        self.emit(ToolProgressed(call.id, tail))
+
     def _context(self, call: ToolCall, settled: list[PermissionSettled]) -> ToolContext:
         return ToolContext(
             call_id=call.id,
             permit=permission(self.gate, self.asker, self._told(settled)),
-            progress=lambda tail: self.emit(ToolProgressed(call.id, tail)),
+            progress=partial(self._progress, call),
         )
 
     def _told(self, settled: list[PermissionSettled]) -> Callable[[PermissionSettled], None]:
@@ -143,29 +154,38 @@ def permission(gate: Gate, asker: Asker, tell: Callable[[PermissionSettled], Non
     return permit
 
 
-def parse(
-    call: ToolCall, tool: AnyTool | None, *, names: tuple[str, ...]
-) -> Arguments | ToolOutput:
-    """Return the arguments of `call`, or what the model should read about their faults.
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A call that was read: it can be run, or it is known what is wrong with it."""
+
+    run: Callable[[ToolContext], Awaitable[ToolOutput]]
+    """Gives the output, or what is wrong."""
+    shown: str = ""
+    """The arguments in short, empty where they make no sense."""
+
+
+def prepare(call: ToolCall, tools: Mapping[str, AnyTool]) -> Prepared:
+    """Return `call` ready to be run, or with what the model should read about its faults.
 
     Malformed JSON is never mended by guessing, since a guess may run half a call; only
     raw line breaks inside strings are let pass, which many models write.
     """
+    tool = tools.get(call.name)
     if tool is None:
-        known = ", ".join(sorted(names))
-        return _fault(f"There is no tool {call.name!r}. The tools are: {known}.")
+        known = ", ".join(sorted(tools))
+        return _faulty(f"There is no tool {call.name!r}. The tools are: {known}.")
     try:
         raw = json.loads(call.input or "{}", strict=False)
+        arguments = tool.arguments.model_validate(raw)
+    except ValidationError as error:
+        faults = "; ".join(_faults(error))
+        return _faulty(f"The arguments of {call.name} do not fit: {faults}. Nothing was run.")
     except (ValueError, RecursionError) as error:
-        return _fault(
+        return _faulty(
             f"The arguments of {call.name} are not valid JSON ({error}). Nothing was run. "
             "Make the call again with a JSON object."
         )
-    try:
-        return tool.arguments.model_validate(raw)
-    except ValidationError as error:
-        faults = "; ".join(_faults(error))
-        return _fault(f"The arguments of {call.name} do not fit: {faults}. Nothing was run.")
+    return Prepared(run=partial(run_tool, tool, arguments), shown=tool.describe(arguments))
 
 
 async def run_tool(tool: AnyTool, arguments: Arguments, context: ToolContext) -> ToolOutput:
@@ -225,8 +245,12 @@ def _denial(reason: str) -> str:
     return "Permission denied by the user. Do not try to get the same result another way."
 
 
-def _fault(text: str) -> ToolOutput:
-    return ToolOutput(text, is_error=True, summary="bad call")
+def _faulty(text: str) -> Prepared:
+    async def answer(_: ToolContext) -> ToolOutput:
+        return fault
+
+    fault = ToolOutput(text, is_error=True, summary="bad call")
+    return Prepared(run=answer)
 
 
 def _faults(error: ValidationError) -> Iterator[str]:

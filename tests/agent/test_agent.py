@@ -34,9 +34,9 @@ from crush_kernel.messages import Message, Text, ToolCall, ToolResult, text_of
 from crush_kernel.permissions.gate import Answer, Asker, Gate
 from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.providers.base import TextDelta
-from crush_kernel.tools.base import AnyTool
+from crush_kernel.tools.base import AnyTool, ToolContext, ToolOutput
 from tests.fakes.model import FakeModel, Item, calls, says
-from tests.fakes.tools import asking, echo, hanging, meeting, raising
+from tests.fakes.tools import EchoArguments, asking, echo, hanging, meeting, raising, tool
 
 pytestmark = pytest.mark.anyio
 
@@ -371,3 +371,17 @@ async def cancelled_when(event: anyio.Event, turn: Bench) -> None:
             group.start_soon(turn.run)
             await event.wait()
             group.cancel_scope.cancel()
+
+
+async def test_what_a_stopped_call_has_printed_is_not_lost() -> None:
+    started = anyio.Event()
+
+    async def run(_: EchoArguments, context: ToolContext) -> ToolOutput:
+        context.progress("half of it\n")
+        started.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    turn = bench(calls(("c1", "slow", '{"text": "b"}')), tools=(tool("slow", run),))
+    await cancelled_when(started, turn)
+    assert turn.results()[0].content == f"{INTERRUPTED}\nIts last output:\nhalf of it"

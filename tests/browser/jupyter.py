@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,6 +138,14 @@ class Notebook:
             arg=prompt.element_handle(),
             timeout=TIMEOUT_MS,
         )
+
+    def wait_until(self, is_true: Callable[[], bool]) -> None:
+        """Let the page go on until `is_true`."""
+        deadline = time.monotonic() + TIMEOUT_MS / 1000
+        while not is_true():
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            self.page.wait_for_timeout(50)
 
     def command(self, name: str) -> None:
         self.page.evaluate("name => { window.jupyterapp.commands.execute(name); }", name)
