@@ -7,6 +7,7 @@ whole of it is in the conversation.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Literal
 
 from crush_kernel.agent.events import PermissionSettled, Retrying
@@ -159,7 +160,7 @@ def status(text: str) -> Rendered:
 
 def countdown(event: Retrying, left_s: float) -> str:
     """Return how long it is to the next try, as plain text."""
-    wait = f"next try in {duration(left_s)}" if left_s > 0 else "trying again"
+    wait = f"next try in {clock_time(ceil(left_s))}" if left_s > 0 else "trying again"
     return f"{event.reason} · {wait} ({event.attempt} of {event.attempts})"
 
 

@@ -157,16 +157,17 @@ class PermissionCard:
         await asyncio.sleep(REASON_GRACE_S)
         return Answer(kind, self._reason_text())
 
-    def close(self) -> None:
-        """Withdraw the question and remove all its models; safe to repeat."""
-        self._answer.cancel()
-        _close_tree(self.box)
-
-    def _settle(self, kind: Literal["once", "session", "deny"]) -> None:
+    def press(self, kind: Literal["once", "session", "deny"]) -> None:
+        """Answer the question; what comes after the first answer does nothing."""
         if not self._answer.done():
             self._answer.set_result(kind)
             for button in self._controls:
                 button.disabled = True
+
+    def close(self) -> None:
+        """Withdraw the question and remove all its models; safe to repeat."""
+        self._answer.cancel()
+        _close_tree(self.box)
 
     def _reason_text(self) -> str:
         return str(cast("object", self._reason.value)).strip()
@@ -174,7 +175,7 @@ class PermissionCard:
     def _on_reason_message(self, _widget: object, content: object, _buffers: object) -> None:
         event = cast("Mapping[str, object]", content).get("event")
         if event == "submit" and self._reason_text():
-            self._settle("deny")
+            self.press("deny")
 
     def _buttons(self, request: PermissionRequest) -> Box:
         scope = "this very command" if request.action == "execute" else "such calls"
@@ -185,9 +186,9 @@ class PermissionCard:
             "crush-allow-session",
         )
         deny = _button("Deny", "Refuse this call; the turn goes on", "crush-deny")
-        once.on_click(lambda _: self._settle("once"))
-        session.on_click(lambda _: self._settle("session"))
-        deny.on_click(lambda _: self._settle("deny"))
+        once.on_click(lambda _: self.press("once"))
+        session.on_click(lambda _: self.press("session"))
+        deny.on_click(lambda _: self.press("deny"))
         self._controls = (once, session, deny)
         return HBox(
             [once, session, deny, self._reason],

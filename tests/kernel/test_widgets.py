@@ -1,0 +1,237 @@
+"""The card of running calls and the permission card, on real ipywidgets models."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportPrivateUsage=false
+# ipywidgets carries no types.
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from crush_kernel.kernel.render import Row
+from crush_kernel.kernel.widgets import LiveCard, PermissionCard
+from crush_kernel.permissions.gate import Answer
+from crush_kernel.permissions.rules import PermissionRequest
+from tests.kernel.widget_models import open_models, send, texts, with_class
+
+pytestmark = pytest.mark.anyio
+
+DIFF = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-old\n+new\n" + "".join(f" {n}\n" for n in range(30))
+
+
+@pytest.fixture(autouse=True)
+def no_model_stays_open() -> Iterator[None]:
+    before = open_models()
+    yield
+    assert open_models() == before
+
+
+def request(**fields: Any) -> PermissionRequest:  # noqa: ANN401 - any field
+    known: dict[str, Any] = {"call_id": "c1", "tool": "bash", "action": "execute", "title": "run"}
+    return PermissionRequest(**{**known, **fields})
+
+
+async def answered(card: PermissionCard) -> Answer:
+    with anyio.fail_after(5):
+        answer = await card.answer()
+    card.close()
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("css_class", "answer"),
+    [
+        ("crush-allow-once", Answer("once")),
+        ("crush-allow-session", Answer("session")),
+        ("crush-deny", Answer("deny")),
+    ],
+)
+async def test_each_button_gives_its_answer(css_class: str, answer: Answer) -> None:
+    card = PermissionCard(request())
+    with_class(css_class)[0].click()
+    assert await answered(card) == answer
+
+
+async def test_a_click_from_the_browser_counts_while_someone_waits() -> None:
+    card = PermissionCard(request())
+    waiting = asyncio.ensure_future(card.answer())
+    await anyio.lowlevel.checkpoint()
+    send(with_class("crush-allow-once")[0], {"event": "click"})
+    with anyio.fail_after(5):
+        assert await waiting == Answer("once")
+    card.close()
+
+
+async def test_denying_takes_the_reason_along() -> None:
+    card = PermissionCard(request())
+    with_class("crush-reason")[0].value = "  use a branch "
+    with_class("crush-deny")[0].click()
+    assert await answered(card) == Answer("deny", "use a branch")
+
+
+async def test_letters_that_arrive_just_after_the_click_still_count() -> None:
+    card = PermissionCard(request())
+    waiting = asyncio.ensure_future(card.answer())
+    with_class("crush-deny")[0].click()
+    await anyio.lowlevel.checkpoint()
+    with_class("crush-reason")[0].value = "use a branch"
+    with anyio.fail_after(5):
+        assert await waiting == Answer("deny", "use a branch")
+    card.close()
+
+
+async def test_allowing_ignores_the_reason() -> None:
+    card = PermissionCard(request())
+    with_class("crush-reason")[0].value = "fine"
+    with_class("crush-allow-once")[0].click()
+    assert await answered(card) == Answer("once")
+
+
+async def test_enter_in_the_reason_denies_only_with_a_reason() -> None:
+    card = PermissionCard(request())
+    waiting = asyncio.ensure_future(card.answer())
+    reason = with_class("crush-reason")[0]
+    send(reason, {"event": "submit"})
+    await anyio.lowlevel.checkpoint()
+    assert not waiting.done()
+    reason.value = "not today"
+    send(reason, {"event": "submit"})
+    with anyio.fail_after(5):
+        assert await waiting == Answer("deny", "not today")
+    card.close()
+
+
+async def test_a_second_click_changes_nothing() -> None:
+    card = PermissionCard(request())
+    once, deny = with_class("crush-allow-once")[0], with_class("crush-deny")[0]
+    deny.click()
+    once.click()
+    assert once.disabled
+    assert await answered(card) == Answer("deny")
+    once.click()
+
+
+async def test_a_click_after_the_question_was_withdrawn_grants_nothing() -> None:
+    card = PermissionCard(request())
+    once = with_class("crush-allow-once")[0]
+    waiting = asyncio.ensure_future(card.answer())
+    await anyio.lowlevel.checkpoint()
+    waiting.cancel()
+    card.close()
+    once.click()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+
+async def test_the_card_says_what_where_and_what_is_unusual() -> None:
+    card = PermissionCard(
+        request(
+            command="rm -rf build <x>\u202e",
+            cwd=Path("/srv/shop"),
+            notes=("runs the project's code",),
+            paths=(Path("/etc/hosts"),),
+            is_outside=True,
+        )
+    )
+    shown = texts(card.box)
+    assert "<b>bash</b> wants to run" in shown
+    assert "rm -rf build &lt;x&gt;⟨U+202E⟩" in shown
+    assert "outside the project</b> <code>/etc/hosts</code>" in shown
+    assert "runs the project&#x27;s code" in shown
+    assert "in <code>/srv/shop</code>" in shown
+    card.close()
+
+
+async def test_nothing_in_a_card_is_raw_html() -> None:
+    evil = "<img src=x onerror=alert(1)>"
+    card = PermissionCard(
+        request(
+            tool=evil,
+            title=evil,
+            command=evil,
+            diff=evil,
+            notes=(evil,),
+            cwd=Path(evil),
+            paths=(Path(evil),),
+            is_outside=True,
+        )
+    )
+    live = LiveCard(lambda _: None)
+    live.show([Row("c", evil, evil, evil, is_running=True, tail=evil)], [card])
+    assert "<img" not in texts(card.box)
+    assert "<img" not in texts(with_class("crush-live")[0])
+    live.close()
+    card.close()
+
+
+async def test_a_long_diff_shows_twelve_lines_and_then_all() -> None:
+    card = PermissionCard(request(action="write", tool="edit", title="edit f", diff=DIFF))
+    shown = texts(card.box)
+    assert shown.count("\n ") == 12 - 5
+    button = with_class("crush-show-all")[0]
+    assert button.description == "Show all 35 lines"
+    button.click()
+    assert "\n 29" in texts(card.box)
+    assert button.layout.display == "none"
+    card.close()
+
+
+async def test_an_endless_diff_is_bounded() -> None:
+    card = PermissionCard(request(diff="+x\n" * 100_000 + "+" + "y" * 100_000))
+    with_class("crush-show-all")[0].click()
+    assert len(texts(card.box)) < 200_000
+    assert "98001 more lines" in texts(card.box)
+    card.close()
+
+
+async def test_every_control_is_labelled_and_in_reading_order() -> None:
+    card = PermissionCard(request())
+    row = card.box.children[-1]
+    labels = [getattr(child, "description", "") or child.placeholder for child in row.children]
+    assert labels == [
+        "Allow once",
+        "Allow for this session",
+        "Deny",
+        "reason (optional, the model reads it)",
+    ]
+    assert all(child.tooltip for child in row.children)
+    assert "crush-card" in card.box._dom_classes
+    assert "var(--jp-warn-color1" in card.box.layout.border_left
+    card.close()
+
+
+async def test_a_running_call_can_be_stopped_on_its_own() -> None:
+    stopped: list[str] = []
+    live = LiveCard(stopped.append)
+    live.show(
+        [
+            Row("a", "bash", "sleep 1", "running 1 s", is_running=True),
+            Row("b", "bash", "sleep 2", "running 1 s", is_running=True),
+        ],
+        [],
+    )
+    with_class("crush-stop")[1].click()
+    assert stopped == ["b"]
+    live.close()
+
+
+async def test_rows_change_in_place_and_the_view_stays() -> None:
+    live = LiveCard(lambda _: None)
+    live.show([Row("a", "bash", "make", "running 1 s", is_running=True)], [])
+    view, models = live.view(), open_models()
+    live.show([Row("a", "bash", "make", "running 2 s", is_running=True, tail="x\ny")], [])
+    box = with_class("crush-live")[0]
+    assert "running 2 s" in texts(box)
+    assert "x\ny</pre>" in texts(box)
+    live.show([Row("a", "bash", "make", "exit 0 2.1 s", is_running=False, tail="x\ny")], [])
+    assert "exit 0 2.1 s" in texts(box)
+    assert with_class("crush-stop")[0].layout.visibility == "hidden"
+    assert live.view() == view
+    assert open_models() == models
+    live.close()
+    live.close()
