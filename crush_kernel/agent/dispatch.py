@@ -63,16 +63,11 @@ class Dispatcher:
             for batch in _batches(calls, self.tools):
                 await self._run_batch(batch, results)
         finally:
-            record(
-                Message(
-                    "tool",
-                    tuple(
-                        results.get(index)
-                        or ToolResult(call.id, self._cut_short(call, INTERRUPTED), is_error=True)
-                        for index, call in enumerate(calls)
-                    ),
-                )
+            answers = (
+                results.get(index) or ToolResult(call.id, INTERRUPTED, is_error=True)
+                for index, call in enumerate(calls)
             )
+            record(Message("tool", tuple(answers)))
 
     def stop(self, call_id: str) -> None:
         """Stop the running call `call_id`; unknown and finished ones are ignored."""
@@ -86,7 +81,7 @@ class Dispatcher:
 
         async def run(index: int, call: ToolCall) -> None:
             async with limiter:
-                results[index] = await self._call(call)
+                await self._call(call, answer=partial(results.__setitem__, index))
 
         if len(batch) == 1:
             await run(*batch[0])
@@ -95,31 +90,32 @@ class Dispatcher:
             for index, call in batch:
                 group.start_soon(run, index, call)
 
-    async def _call(self, call: ToolCall) -> ToolResult:
-        """Return the answer to `call`, whatever happens but cancellation of the turn."""
+    async def _call(self, call: ToolCall, *, answer: Callable[[ToolResult], None]) -> None:
+        """Carry out `call` and give its `answer`, also when the call or the turn is stopped."""
         prepared = prepare(call, self.tools)
         self.emit(ToolStarted(call.id, call.name, prepared.shown))
         started = anyio.current_time()
         settled: list[PermissionSettled] = []
         output: ToolOutput | None = None
-        with CancelScope() as scope:
-            self._running[call.id] = scope
-            try:
+        scope = self._running[call.id] = CancelScope()
+        try:
+            with scope:
                 output = await prepared.run(self._context(call, settled))
-            finally:
-                self._running.pop(call.id, None)
-        if output is None:
-            text = self._cut_short(call, STOPPED)
-            output = ToolOutput(text, is_error=True, summary="stopped")
-        duration = anyio.current_time() - started
-        result = _result(call, output, settled, duration)
-        self.emit(ToolFinished(result, duration))
-        return result
+        finally:
+            self._running.pop(call.id, None)
+            duration = anyio.current_time() - started
+            if output is None:
+                output = self._cut_short(call, is_stopped=scope.cancelled_caught)
+            result = _result(call, output, settled, duration)
+            answer(result)
+            self.emit(ToolFinished(result, duration))
 
-    def _cut_short(self, call: ToolCall, reason: str) -> str:
-        """Return `reason` with what the call had printed, for the model and the reader."""
+    def _cut_short(self, call: ToolCall, *, is_stopped: bool) -> ToolOutput:
+        """Return why there is no result, with what the call had printed."""
+        reason, summary = (STOPPED, "stopped") if is_stopped else (INTERRUPTED, "interrupted")
         tail = self._tails.get(call.id, "").rstrip()
-        return f"{reason}\nIts last output:\n{tail}" if tail else reason
+        text = f"{reason}\nIts last output:\n{tail}" if tail else reason
+        return ToolOutput(text, is_error=True, summary=summary)
 
     def _progress(self, call: ToolCall, tail: str) -> None:
         self._tails[call.id] = tail

@@ -27,7 +27,9 @@ class CrushKernelTests(jupyter_kernel_test.KernelTests):
 
     @classmethod
     def setUpClass(cls) -> None:
-        home = Path(tempfile.mkdtemp(prefix="crush-kernel-test-"))
+        folder = tempfile.TemporaryDirectory(prefix="crush-kernel-test-")
+        cls.addClassCleanup(folder.cleanup)
+        home = Path(folder.name)
         kernel_specs(home / "jupyter" / "kernels")
         cls._environ = dict(os.environ)
         os.environ.update(
