@@ -33,8 +33,8 @@ CANCEL_GRACE_S = 0.3
 _TIMEOUT_GRACE_S = 2.0
 """Between TERM and KILL when nobody does: time to write a report or to remove a lock."""
 
-_CHUNK_BYTES = 64 * 1024
-"""What a pipe holds on Linux."""
+_CHUNK_BYTES = 16 * 1024
+"""Little enough that cleaning up the wildest output keeps the loop for milliseconds only."""
 
 _STRAGGLERS_S = 0.1
 """How long what a command started may outlive bash before it counts as left over, such as
@@ -47,6 +47,9 @@ _REAP_LIMIT_S = 1.0
 """For bash to end after KILL; only a process stuck in the operating system takes longer."""
 
 _POLL_S = 0.01
+
+_DISCARD_BYTES = 64 * 1024
+"""What a pipe holds on Linux."""
 
 _DISCARD_PAUSE_S = 0.05
 """Between reads of an output that nobody wants: a talkative server lives on, an endless
@@ -220,7 +223,7 @@ async def discard_output(pipe: int) -> None:
     try:
         while True:
             await anyio.wait_readable(pipe)
-            if not os.read(pipe, _CHUNK_BYTES):
+            if not os.read(pipe, _DISCARD_BYTES):
                 break
             await anyio.sleep(_DISCARD_PAUSE_S)
     finally:
