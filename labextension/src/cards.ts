@@ -11,7 +11,12 @@ export class PermissionCards implements IDisposable {
   constructor(options: PermissionCards.IOptions) {
     this._options = options;
     this._observer = new MutationObserver(() => this._onMutation());
-    this._observer.observe(options.node, { childList: true, subtree: true });
+    // A widget gets its classes after it has been put into the document.
+    this._observer.observe(options.node, {
+      childList: true,
+      subtree: true,
+      attributeFilter: ['class']
+    });
     options.node.addEventListener('focusin', this._onFocusIn);
     this._onMutation();
   }
@@ -115,7 +120,7 @@ namespace Private {
   const CARD = '.crush-card';
   const ALLOW_ONCE = '.crush-allow-once';
   const DENY = '.crush-deny';
-  const ROW = '.crush-tool-row';
+  const CALL = '.crush-call';
 
   export function waitingCards(node: HTMLElement): HTMLElement[] {
     return [...node.querySelectorAll<HTMLElement>(CARD)].filter(
@@ -146,7 +151,7 @@ namespace Private {
 
   export function onEnter(event: KeyboardEvent, target: HTMLElement): void {
     const card = cardOf(target);
-    if (target instanceof HTMLButtonElement && (card || rowOf(target))) {
+    if (target instanceof HTMLButtonElement && (card || callOf(target))) {
       // The browser presses the button; only JupyterLab must not take the key.
       event.stopImmediatePropagation();
       if (event.repeat) {
@@ -166,8 +171,8 @@ namespace Private {
     }
   }
 
-  function rowOf(target: HTMLElement): HTMLElement | null {
-    return isOurs(target) ? target.closest<HTMLElement>(ROW) : null;
+  function callOf(target: HTMLElement): HTMLElement | null {
+    return isOurs(target) ? target.closest<HTMLElement>(CALL) : null;
   }
 
   function isOurs(element: HTMLElement): boolean {

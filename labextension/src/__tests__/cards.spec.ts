@@ -107,9 +107,9 @@ describe('keys', () => {
     }
   );
 
-  test('Enter on Stop in a tool row is not taken by a shortcut', () => {
+  test('Enter on Stop of a running call is not taken by a shortcut', () => {
     node.innerHTML =
-      '<div class="crush-tool-row"><button class="crush-stop">Stop</button></div>';
+      '<div class="crush-call"><button class="crush-stop">Stop</button></div>';
 
     expect(press('.crush-stop', 'Enter')).toBe(true);
 
@@ -188,6 +188,18 @@ describe('a card that appears', () => {
     expect(card.getAttribute('role')).toBe('group');
     expect(card.getAttribute('aria-label')).toBe('Permission question');
     expect(card.tabIndex).toBe(0);
+  });
+
+  test('is introduced when it gets its class after its place', async () => {
+    const { said } = watch();
+    node.innerHTML = CARD.replace('class="crush-card"', 'class="widget-box"');
+    await settled();
+    expect(said).toEqual([]);
+
+    element('.widget-box').classList.add('crush-card');
+    await settled();
+
+    expect(said).toHaveLength(1);
   });
 
   test('does not take the focus', async () => {
