@@ -147,7 +147,7 @@ class _Run:
             if self.size <= limit:
                 return None
             # Even in code: parts that are kept together are read as one again.
-            end = text.rfind("\n") + 1 or len(text)
+            end = text.rfind("\n") + 1 or text.rfind(" ") + 1 or len(text)
         self.chunks, self.size = [text[end:]], self.size - end
         piece = self._piece(text[:end], is_whole=is_whole)
         self.opener = open_fence(text[:end], self.opener)
@@ -258,7 +258,7 @@ class Transcript:
     def end(self) -> None:
         """Settle everything: calls without a result count as interrupted."""
         self._begin_reply("over")
-        for call in self._calls.values():
+        for call in self.calls():
             call.is_interrupted = call.result is None
             call.is_waiting = False
 

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -166,6 +167,26 @@ def test_a_code_block_longer_than_the_live_slot_is_one_block_in_the_end() -> Non
     code = "\n".join(f"print({number})  # <b>" for number in range(150))
     stage.play(StepStarted(1), *words(f"Here:\n\n```python\n{code}\n```\n\nDone."), after_s=0.01)
     assert f"```python\n{code}\n```" in stage.finish()
+
+
+def test_a_code_block_longer_than_a_segment_stays_code_in_every_part() -> None:
+    stage = Stage()
+    lines = [f"print({number})  # <b>{number}</b>" for number in range(2000)]
+    code = "\n".join(lines)
+    stage.play(StepStarted(1), *words(f"```python\n{code}\n```\n", 40), after_s=0.01)
+    shown = stage.finish()
+    assert len(stage.page.outputs) > 2
+    assert [line for line in shown.split("\n") if line.startswith("print")] == lines
+    for bundle in stage.page.bundles[:-1]:
+        assert bundle["text/markdown"].startswith("```python\n")
+        assert bundle["text/markdown"].endswith("\n```")
+
+
+def test_a_line_without_end_is_shown_whole() -> None:
+    stage = Stage()
+    text = "".join(f"{number} " for number in range(5000))
+    stage.play(StepStarted(1), *words(text), after_s=0.01)
+    assert re.findall(r"\d+ ", stage.finish())[:5000] == re.findall(r"\d+ ", text)
 
 
 @pytest.mark.slow
@@ -588,6 +609,42 @@ def test_a_console_is_not_flooded() -> None:
     display.finish()
     assert len(page.messages) < 60
     assert page.stdout == "word " * 2000 + "\n"
+
+
+def test_a_console_shows_the_start_of_a_diff_and_the_end_of_the_turn() -> None:
+    display, page, _, _ = console()
+    diff = "".join(f"+{number}\n" for number in range(100))
+    result = ToolResult("c1", "Edited.", metadata={"summary": "+100 −0", "diff": diff})
+    display.on_event(ToolStarted("c1", "edit", "f.py"))
+    display.on_event(PermissionSettled(REQUEST, is_allowed=True, rule="allowed once"))
+    display.on_event(ToolFinished(result, 0.1))
+    display.fail(Overloaded("It broke", hint="Wait"))
+    display.interrupted()
+    display.finish()
+    assert "  └ edit · +100 −0 · allowed once · 0.10 s\n    +0\n    +1\n" in page.stdout
+    assert "[… 60 more lines …]\nIt broke. Wait.\ninterrupted\n" in page.stdout
+
+
+@pytest.mark.anyio
+async def test_a_console_says_what_is_unusual_about_a_call() -> None:
+    display, page, _, _ = console("y")
+    request = PermissionRequest(
+        "c1",
+        "write",
+        "write",
+        "write /etc/hosts",
+        paths=(Path("/etc/hosts"),),
+        is_outside=True,
+        cwd=Path("/srv"),
+        diff="-a\n+b",
+        notes=("needs root",),
+    )
+    with anyio.fail_after(5):
+        assert await display.ask(request) == Answer("once")
+    assert page.stdout == (
+        "write wants to write /etc/hosts\n  -a\n  +b\n"
+        "  outside the project: /etc/hosts\n  needs root\n  in /srv\n"
+    )
 
 
 @pytest.mark.anyio
