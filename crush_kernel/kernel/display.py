@@ -11,7 +11,7 @@ Runs on the main loop, all of it.
 import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
 
 from crush_kernel.agent.events import Event, ReasoningAdded, ReplyDropped, TextAdded
 from crush_kernel.errors import CrushKernelError
@@ -26,6 +26,9 @@ from crush_kernel.permissions.rules import PermissionRequest
 if TYPE_CHECKING:
     # ipywidgets is imported with the first widget; no cycle is hidden here.
     from crush_kernel.kernel.widgets import LiveCard, PermissionCard
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 FrontEnd = Literal["rich", "console", "headless"]
 
@@ -125,7 +128,7 @@ class _SlotDisplay:
         self._clock = clock
         self._transcript = Transcript(model)
         self._slots = Slots(publish)
-        # Widgets made in a timer still belong to the cell that the turn runs in.
+        # Widgets belong to the cell that the turn runs in, whoever calls.
         self._context = contextvars.copy_context()
         self._timer: asyncio.TimerHandle | None = None
         self._is_touched = False
@@ -157,7 +160,7 @@ class _SlotDisplay:
             return await DenyAll().ask(request)
         from crush_kernel.kernel.widgets import PermissionCard  # noqa: PLC0415 - see above
 
-        card = contextvars.copy_context().run(PermissionCard, request)
+        card = self._in_cell(PermissionCard, request)
         self._questions.append(card)
         self._transcript.wait(request.call_id, is_waiting=True)
         self._touch()
@@ -167,7 +170,7 @@ class _SlotDisplay:
             self._questions.remove(card)
             self._transcript.wait(request.call_id, is_waiting=False)
             if not self._is_over:
-                self._update()
+                self._in_cell(self._update)
             card.close()
 
     def fail(self, error: CrushKernelError) -> None:
@@ -190,6 +193,9 @@ class _SlotDisplay:
             self._close_card()
             for card in self._questions:
                 card.close()
+
+    def _in_cell(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._context.copy().run(call, *args, **kwargs)
 
     def _touch(self) -> None:
         """Have the outputs updated as soon as the rate allows."""
