@@ -1,5 +1,6 @@
 """One command that runs: its process, what it prints, and its end."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -14,6 +15,8 @@ from crush_kernel.errors import ToolError
 from crush_kernel.shell.environment import MARK
 from crush_kernel.shell.output import OutputBuffer
 from crush_kernel.shell.processes import Family, Survivor, still_running, wait_for_exit
+
+logger = logging.getLogger(__name__)
 
 REPORT_LINES = 20
 """How many of the last lines a report shows."""
@@ -221,11 +224,12 @@ async def stop_family(family: Family, *, grace_s: float) -> None:
 async def discard_output(pipe: int) -> None:
     """Read `pipe` to its end, slowly and for nothing, and close it."""
     try:
-        while True:
-            await anyio.wait_readable(pipe)
-            if not os.read(pipe, _DISCARD_BYTES):
-                break
+        await anyio.wait_readable(pipe)
+        while os.read(pipe, _DISCARD_BYTES):
             await anyio.sleep(_DISCARD_PAUSE_S)
+            await anyio.wait_readable(pipe)
+    except OSError:
+        logger.exception("the output of a process that was left over cannot be read")
     finally:
         os.close(pipe)
 
@@ -236,7 +240,7 @@ def _start_bash(
     # The loop waits until bash is there, about a millisecond: less than any way around it.
     try:
         return subprocess.Popen(
-            [bash, "-c", script],
+            [bash, "-c", "--", script],
             stdin=subprocess.DEVNULL,
             stdout=pipe,
             stderr=pipe,

@@ -48,7 +48,7 @@ class Family:
                 where process ids count up; the member `since` itself is left out.
         """
         if sys.platform != "linux":
-            return tuple(Survivor(group, group, "") for group in self.groups if is_group(group))
+            return tuple(Survivor(group, group, "") for group in self.groups if _is_group(group))
         if since and _newest_pid() == since:
             return ()
         return tuple(
@@ -86,19 +86,23 @@ class Family:
 def still_running(survivors: Iterable[Survivor]) -> tuple[Survivor, ...]:
     """Return those of the survivors that have not ended."""
     if sys.platform != "linux":
-        return tuple(survivor for survivor in survivors if is_group(survivor.pid))
+        return tuple(survivor for survivor in survivors if _is_group(survivor.pid))
     return tuple(survivor for survivor in survivors if _read_process(survivor.pid))
 
 
-def is_group(group: int) -> bool:
-    """Return whether the process group has members, zombies included."""
+def is_orphaned_group(group: int) -> bool:
+    """Return whether the process group still has members though its leader was reaped.
+
+    An id is not given out again before the group is empty. So a process that has the id is
+    somebody else's, and so is the group.
+    """
     try:
-        os.killpg(group, 0)
+        os.kill(group, 0)
     except ProcessLookupError:
-        return False
+        return _is_group(group)
     except PermissionError:
-        return True
-    return True
+        return False
+    return False
 
 
 async def wait_for_exit(process: subprocess.Popen[bytes]) -> None:
@@ -128,6 +132,16 @@ class _Process:
     pid: int
     parent: int
     group: int
+
+
+def _is_group(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _newest_pid() -> int:

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,6 +33,11 @@ notes=$2
 read -r word
 [[ $word == done ]] && exit
 read -r -a groups <&"$notes"
+read -r -a orphaned <&"$notes"
+for group in "${orphaned[@]}"; do
+  # A process with that id is a stranger's: the group has ended and the id was used again.
+  kill -0 "$group" || groups+=("$group")
+done
 
 find_marked() {
   marked=()
@@ -80,13 +86,17 @@ class Watchdog:
         self._notes: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
-    def watch(self, groups: frozenset[int]) -> None:
+    def watch(self, groups: AbstractSet[int], orphaned: AbstractSet[int]) -> None:
         """Stop these process groups, and no others, if the kernel ends.
 
         Where the watchdog cannot be started, commands run without it.
+
+        Args:
+            groups: those whose leader runs.
+            orphaned: those whose leader was reaped.
         """
         try:
-            self._note(groups)
+            self._note(groups, orphaned)
         except OSError:
             logger.warning("there is no watchdog over the commands", exc_info=True)
 
@@ -108,10 +118,11 @@ class Watchdog:
             process.kill()
             process.wait()
 
-    def _note(self, groups: frozenset[int]) -> None:
+    def _note(self, groups: AbstractSet[int], orphaned: AbstractSet[int]) -> None:
         if self._notes is None:
             self._notes = _nameless_file()
-        os.pwrite(self._notes, f"{' '.join(map(str, groups))}\n".encode(), 0)
+        lines = (" ".join(map(str, sorted(line))) + "\n" for line in (groups, orphaned))
+        os.pwrite(self._notes, "".join(lines).encode(), 0)
         if self._process is not None and self._process.poll() is not None:
             _close_stdin(self._process)
             self._process = None

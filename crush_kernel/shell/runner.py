@@ -29,7 +29,7 @@ from crush_kernel.shell.command import (
     stop_family,
 )
 from crush_kernel.shell.environment import MARK, command_environment
-from crush_kernel.shell.processes import Family, Survivor, is_group
+from crush_kernel.shell.processes import Family, Survivor, is_orphaned_group
 from crush_kernel.shell.reaper import Watchdog
 
 
@@ -64,7 +64,10 @@ class Shell:
         self._environ = command_environment(environ)
         self._id = secrets.token_hex(8)
         self._count = 0
-        self._groups: set[int] = set()
+        self._active: set[int] = set()
+        """The process groups whose bash runs."""
+        self._left: set[int] = set()
+        """Those whose bash has ended and which had members left."""
         self._bash: Path | None = None
         self._watchdog: Watchdog | None = None
         self._tasks: TaskGroup | None = None
@@ -81,12 +84,16 @@ class Shell:
     ) -> None:
         """Stop whatever still runs, within about a second, also when cancelled."""
         tasks, self._tasks = self._tasks, None
+        watchdog, self._watchdog = self._watchdog, None
         if self._count:
-            family = Family(f"{MARK}={self._id}.".encode(), frozenset(self._groups))
+            self._left = {group for group in self._left if is_orphaned_group(group)}
+            family = Family(
+                f"{MARK}={self._id}.".encode(), groups=frozenset(self._active | self._left)
+            )
             with anyio.move_on_after(STOP_LIMIT_S, shield=True):
                 await stop_family(family, grace_s=CANCEL_GRACE_S)
-        if self._watchdog:
-            await self._watchdog.close()
+        if watchdog:
+            await watchdog.close()
         if tasks:
             tasks.cancel_scope.cancel()
             # An error of the body goes on as it is: in the group it would become a group.
@@ -147,8 +154,8 @@ class Shell:
             env={**self._environ, "PWD": str(cwd), **env},
             mark=f"{self._id}.{self._count}",
         )
-        self._groups.add(running.group)
-        self._watchdog.watch(frozenset(self._groups))
+        self._active.add(running.group)
+        self._watchdog.watch(self._active, self._left)
         return running
 
     def _let_go(self, running: RunningCommand) -> None:
@@ -158,6 +165,7 @@ class Shell:
             self._tasks.start_soon(discard_output, running.pipe)
         else:
             os.close(running.pipe)
-        self._groups = {group for group in self._groups if is_group(group)}
+        self._active.discard(running.group)
+        self._left = {group for group in (*self._left, running.group) if is_orphaned_group(group)}
         if self._watchdog:
-            self._watchdog.watch(frozenset(self._groups))
+            self._watchdog.watch(self._active, self._left)

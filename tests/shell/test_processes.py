@@ -1,5 +1,6 @@
 """Finding the processes of a command again."""
 
+import os
 import signal
 import subprocess
 from collections.abc import Generator
@@ -8,7 +9,7 @@ import anyio
 import psutil
 import pytest
 
-from crush_kernel.shell.processes import Family, is_group, still_running, wait_for_exit
+from crush_kernel.shell.processes import Family, is_orphaned_group, still_running, wait_for_exit
 from tests.shell.processes import wait_until
 
 pytestmark = pytest.mark.anyio
@@ -73,9 +74,7 @@ async def test_a_process_that_ended_is_no_survivor_even_before_it_is_reaped(
     await wait_until(lambda: not still_running(survivors))
 
     assert family.survivors() == ()
-    assert is_group(sleeper.pid)
     sleeper.wait()
-    assert not is_group(sleeper.pid)
     family.send_signal(survivors, signal.SIGKILL)
 
 
@@ -94,3 +93,21 @@ async def test_elsewhere_than_on_linux_a_group_stands_for_its_members(
 
     assert sleeper.returncode == -signal.SIGKILL
     assert family.survivors() == still_running((survivor,)) == ()
+
+
+def test_a_group_is_orphaned_when_its_leader_is_reaped_before_the_others() -> None:
+    with subprocess.Popen(
+        ["bash", "-c", "sleep 600 & echo; exec sleep 600"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as leader:
+        assert leader.stdout is not None
+        leader.stdout.readline()
+        assert not is_orphaned_group(leader.pid)
+
+        leader.kill()
+        leader.wait()
+
+        assert is_orphaned_group(leader.pid)
+        os.killpg(leader.pid, signal.SIGKILL)
+    assert not is_orphaned_group(os.getpid())

@@ -16,6 +16,14 @@ from crush_kernel.shell.reaper import Watchdog
 from crush_kernel.shell.runner import Shell, find_bash
 from tests.shell.processes import is_running, running_with, wait_until
 
+FORGETFUL_KERNEL = """
+import os, sys, psutil
+from crush_kernel.shell.reaper import Watchdog
+from crush_kernel.shell.runner import find_bash
+Watchdog(find_bash(os.environ), "MARK=x.").watch(set(), {int(sys.argv[1])})
+print(psutil.Process().children()[0].pid)
+"""
+
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
@@ -57,6 +65,7 @@ def watchdog_of(kernel: int) -> int:
         pytest.param("echo; kill -STOP $$", id="stopped"),
         pytest.param("echo; while :; do (sleep 0.01; sleep 600) & sleep 0.1; done", id="forking"),
         pytest.param("echo; env -u CRUSH_COMMAND_ID sleep 600", id="without the mark"),
+        pytest.param("env -u CRUSH_COMMAND_ID sleep 600 & echo", id="orphaned without the mark"),
     ],
 )
 async def test_everything_ends_when_the_kernel_is_killed(
@@ -119,7 +128,7 @@ async def test_a_watchdog_that_is_dismissed_harms_nobody(environ: dict[str, str]
     )
     async with bystander:
         watchdog = Watchdog(bash, "MARK=x.")
-        watchdog.watch(frozenset((bystander.pid,)))
+        watchdog.watch({bystander.pid}, set())
 
         await watchdog.close()
         await watchdog.close()
@@ -129,12 +138,26 @@ async def test_a_watchdog_that_is_dismissed_harms_nobody(environ: dict[str, str]
         bystander.kill()
 
 
+async def test_a_group_whose_id_has_been_used_again_is_spared(environ: dict[str, str]) -> None:
+    stranger = await anyio.open_process(["sleep", "600"], env=environ, start_new_session=True)
+    async with stranger:
+        # Notes the group as orphaned, tells the watchdog's process id, and ends.
+        kernel = await anyio.run_process(
+            [sys.executable, "-c", FORGETFUL_KERNEL, str(stranger.pid)], env=environ
+        )
+
+        await wait_until(lambda: not is_running(int(kernel.stdout)))
+
+        assert is_running(stranger.pid)
+        stranger.kill()
+
+
 async def test_commands_run_where_no_watchdog_can_be_started(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     watchdog = Watchdog(tmp_path / "nonsuch", "MARK=x.")
 
-    watchdog.watch(frozenset((os.getpid(),)))
+    watchdog.watch({os.getpid()}, set())
     await watchdog.close()
 
     assert "no watchdog" in caplog.text

@@ -50,6 +50,7 @@ async def test_stdout_and_stderr_come_in_the_order_in_which_they_were_written(
         pytest.param("bash -c 'kill -SEGV $$'; exit $?", None, 139, id="a child is killed"),
         pytest.param("nonsuch_command", None, 127, id="no such command"),
         pytest.param("if", None, 2, id="no bash"),
+        pytest.param("-x", None, 127, id="looks like an option"),
         pytest.param("exec >&- 2>&-; exit 3", "", 3, id="closes its output"),
         pytest.param("read -r line; echo $?", "1\n", 0, id="reads"),
         pytest.param("cat; echo end", "end\n", 0, id="reads to the end"),
