@@ -107,6 +107,7 @@ class Dispatcher:
             if output is None:
                 output = self._cut_short(call, is_stopped=scope.cancelled_caught)
             result = _result(call, output, settled, duration)
+            logger.info("%s took %.3f s: %s", call.name, duration, output.summary)
             answer(result)
             self.emit(ToolFinished(result, duration))
 

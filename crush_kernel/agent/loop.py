@@ -1,5 +1,6 @@
 """The turn loop: ask the model, run the tools it calls, repeat until it stops."""
 
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -46,6 +47,8 @@ from crush_kernel.providers.base import (
     ToolCallStart,
     ToolSpec,
 )
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -129,6 +132,7 @@ class TurnLoop:
 
     async def _wait(self, error: ProviderError, attempt: int, delay_s: float) -> None:
         self.retries += 1
+        logger.warning("attempt %d failed: %s", attempt, type(error).__name__)
         self.emit(ReplyDropped())
         self.emit(
             Retrying(reason=str(error), attempt=attempt + 1, attempts=MAX_ATTEMPTS, delay_s=delay_s)
@@ -139,6 +143,7 @@ class TurnLoop:
         message = reply.message()
         self.conversation.append(message)
         usage = message.usage or Usage()
+        logger.info("reply %d of %s: %s, %s", self.steps, message.model, message.stop, usage)
         self.emit(StepFinished(usage, usage.context_tokens))
 
     def _record(self, message: Message) -> None:

@@ -14,12 +14,14 @@ import ipywidgets  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from crush_kernel.agent.agent import Watcher
 from crush_kernel.agent.events import Event, ReasoningAdded, TextAdded, TurnFinished
+from crush_kernel.config.directories import project_data_directory
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.kernel import completion, inspection
 from crush_kernel.kernel.bridge import Engine, Mailbox, call_main
 from crush_kernel.kernel.cells import Command, Empty, Prompt, Shell, parse_cell
 from crush_kernel.kernel.commands import COMMANDS, run_command
 from crush_kernel.kernel.display import FrontEnd, TurnDisplay
+from crush_kernel.kernel.logs import attach_log
 from crush_kernel.kernel.outlet import Outlet
 from crush_kernel.kernel.render import FooterFacts, Rendered, failure
 from crush_kernel.kernel.shellcell import ShellOutput
@@ -54,6 +56,7 @@ class CellRunner:
         self._runtime = runtime
         self._engine = engine
         self._loop = loop
+        attach_log(project_data_directory(runtime.paths.cwd, runtime.paths.root))
         # After a reload the page asks for the state of the widgets that it lost.
         ipywidgets.register_comm_target()  # pyright: ignore[reportUnknownMemberType]
 
