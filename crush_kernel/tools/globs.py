@@ -16,6 +16,9 @@ from itertools import islice
 MAX_CHOICES = 256
 """How many patterns one pattern with choices may stand for."""
 
+MAX_DEPTH = 20
+"""How deep choices may be nested."""
+
 _WILD = re.compile(r"[*?\[{\\]")
 _ATOM = re.compile(r"\\.|\[[!^]?.[^]]*\]|\*+|\[|.", re.DOTALL)
 _SIMPLE_NAME = re.compile(r"(?:[\w.+*@#~ -]|\{[\w.+*@#~, -]*\})+")
@@ -40,8 +43,6 @@ class Glob:
 
     def keep(self, paths: list[str]) -> list[str]:
         """Return those of `paths` that match, in their order."""
-        if self.is_by_name:
-            return paths
         matches = self.regex.fullmatch
         return [path for path in paths if matches(path)]
 
@@ -93,7 +94,7 @@ def expand_choices(pattern: str) -> list[str]:
     Raises:
         BadGlob: a choice is not closed, or there are more than `MAX_CHOICES` patterns.
     """
-    return _expand(_ATOM.findall(pattern), 0, is_nested=False)[0]
+    return _expand(_ATOM.findall(pattern), 0, depth=0)[0]
 
 
 def translate(pattern: str) -> str:
@@ -149,24 +150,26 @@ def _translate_atom(atom: str) -> str:
     return f"(?!/){regex}"
 
 
-def _expand(atoms: list[str], at: int, *, is_nested: bool) -> tuple[list[str], int]:
+def _expand(atoms: list[str], at: int, *, depth: int) -> tuple[list[str], int]:
     """Return the choices from `at` to the closing brace, or to the end, and where that is."""
+    if depth > MAX_DEPTH:
+        raise BadGlob(f"choices are nested more than {MAX_DEPTH} deep")
     done: list[str] = []
     heads = [""]
-    while at < len(atoms) and not (is_nested and atoms[at] == "}"):
+    while at < len(atoms) and not (depth and atoms[at] == "}"):
         atom = atoms[at]
         at += 1
         if atom == "{":
-            tails, at = _expand(atoms, at, is_nested=True)
+            tails, at = _expand(atoms, at, depth=depth + 1)
             heads = list(islice((a + b for a in heads for b in tails), MAX_CHOICES + 1))
             at += 1
-        elif atom == "," and is_nested:
+        elif atom == "," and depth:
             done += heads
             heads = [""]
         else:
             heads = [head + atom for head in heads]
         if len(done) + len(heads) > MAX_CHOICES:
             raise BadGlob(f"it stands for more than {MAX_CHOICES} patterns")
-    if is_nested and at == len(atoms):
+    if depth and at == len(atoms):
         raise BadGlob("a '{' is not closed")
     return done + heads, at

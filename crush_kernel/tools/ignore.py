@@ -224,7 +224,12 @@ def _read_rules(folder: str, path: str) -> tuple[RuleFile, ...]:
             data = file.read(MAX_RULES_BYTES)
     except OSError:
         return ()
-    rules = parse_rules(data.decode("utf-8", "surrogateescape"))
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # Like ripgrep, read no further than the line before.
+        text = data[: error.start].rpartition(b"\n")[0].decode("utf-8")
+    rules = parse_rules(text)
     return (RuleFile(folder, rules),) if rules else ()
 
 

@@ -58,7 +58,8 @@ async def find_files(
     candidates, splitter = Candidates(), PathSplitter()
 
     def take(chunk: bytes) -> bool:
-        candidates.add(glob.keep(splitter.feed(chunk)))
+        paths = splitter.feed(chunk)
+        candidates.add(paths if glob.is_by_name else glob.keep(paths))
         return True
 
     arguments = ("--null", *rules.ripgrep_options, *_sieve(glob), *options, "--", ".")
