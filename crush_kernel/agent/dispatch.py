@@ -192,7 +192,7 @@ async def run_tool(tool: AnyTool, arguments: Arguments, context: ToolContext) ->
     except PermissionDenied as error:
         return ToolOutput(str(error), is_error=True, summary="denied")
     except ToolError as error:
-        return ToolOutput(str(error), is_error=True, summary="failed")
+        return ToolOutput(f"{error} {error.hint}".strip(), is_error=True, summary="failed")
     except Exception as error:
         logger.exception("tool %s failed", tool.name)
         return ToolOutput(

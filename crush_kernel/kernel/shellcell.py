@@ -3,7 +3,7 @@
 import uuid
 
 from crush_kernel.kernel.display import FrontEnd
-from crush_kernel.kernel.markdown import fenced, visible
+from crush_kernel.kernel.markdown import escape, fenced, visible
 from crush_kernel.kernel.outlet import Outlet
 from crush_kernel.shell.runner import CommandResult
 
@@ -29,7 +29,10 @@ class ShellOutput:
 
     def finish(self, result: CommandResult) -> None:
         """Settle on the whole output and say how the command ended."""
-        self._end(result.output, f"exit {result.exit_code}" if result.exit_code else "")
+        code = f"exit {result.exit_code}" if result.exit_code else ""
+        left = ", ".join(f"{process.pid} {process.command}" for process in result.left_over)
+        running = f"still running, until the kernel ends: {left}" if left else ""
+        self._end(result.output, " · ".join(filter(None, (code, running))))
 
     def _end(self, output: str, note: str) -> None:
         if self._front_end == "console":
@@ -41,7 +44,7 @@ class ShellOutput:
 
     def _show(self, output: str, note: str = "") -> None:
         body = fenced(output.rstrip(), "text") if output.strip() else ""
-        markdown = "\n\n".join(filter(None, (body, f"<sub>{note}</sub>" if note else "")))
+        markdown = "\n\n".join(filter(None, (body, f"<sub>{escape(note)}</sub>" if note else "")))
         if not (markdown or self._display_id):
             return
         plain = "\n".join(filter(None, (visible(output.rstrip()), note)))
