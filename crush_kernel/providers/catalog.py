@@ -145,12 +145,14 @@ PROVIDERS: Final[tuple[Provider, ...]] = (
         id="lmstudio",
         name="LM Studio",
         endpoint="http://127.0.0.1:1234/v1",
+        endpoint_variables=("LMSTUDIO_BASE_URL",),
         is_local=True,
     ),
     Provider(
         id="llamacpp",
         name="llama.cpp",
         endpoint="http://127.0.0.1:8080/v1",
+        endpoint_variables=("LLAMACPP_BASE_URL",),
         is_local=True,
     ),
     Provider(

@@ -22,7 +22,7 @@ def matching(label: str, models: Iterable[ModelInfo]) -> tuple[ModelInfo, ...]:
     exact = tuple(info for info in candidates if label in (info.id, info.label))
     if exact:
         return exact
-    words = label.lower().split()
+    words = [word for word in label.lower().split() if any(map(str.isalnum, word))]
     found = [info for info in candidates if all(word in info.label.lower() for word in words)]
     by_name: dict[str, ModelInfo] = {}
     for info in sorted(found, key=lambda info: len(info.id)) if words else ():

@@ -299,7 +299,7 @@ class Providers:
         moved = self._settings.variable(*provider.endpoint_variables)
         if moved and provider.id == "ollama":
             return ollama_endpoint(moved)
-        return moved or provider.endpoint
+        return moved.rstrip("/") or provider.endpoint
 
     def _is_moved(self, provider: Provider) -> bool:
         return bool(self._settings.variable(*provider.endpoint_variables))
