@@ -25,7 +25,9 @@ from anthropic import (
     AsyncStream,
     CredentialsError,
     DefaultAsyncHttpxClient,
+    Omit,
     Timeout,
+    omit,
 )
 
 from crush_kernel.errors import AuthenticationFailed, ProviderError, RequestRejected
@@ -33,7 +35,14 @@ from crush_kernel.providers.address import is_loopback, server_address
 from crush_kernel.providers.anthropic_reply import ReplyDecoder
 from crush_kernel.providers.anthropic_wire import RequestEncoder
 from crush_kernel.providers.base import ModelInfo, ModelRequest, StreamEvent
-from crush_kernel.providers.failures import cut_off, from_response, garbled, silent, unreachable
+from crush_kernel.providers.failures import (
+    cut_off,
+    from_response,
+    garbled,
+    redact,
+    silent,
+    unreachable,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -105,13 +114,11 @@ class AnthropicModel:
         self._first_byte_timeout_s = first_byte_timeout_s
         self._idle_timeout_s = idle_timeout_s
         self._encoder = RequestEncoder(info, use_cache=use_cache)
-        is_bearer = api_key.startswith(_BEARER)
+        self._headers = {**_HEADERS, **_authorization(api_key), **(headers or {})}
         self._client = AsyncAnthropic(
-            api_key=None if is_bearer else api_key,
-            auth_token=api_key.removeprefix(_BEARER) if is_bearer else None,
+            api_key=api_key,
             base_url=self._address,
             max_retries=0,
-            default_headers=headers,
             open_telemetry=False,
             http_client=DefaultAsyncHttpxClient(
                 timeout=Timeout(CONNECT_TIMEOUT_S, read=None, write=first_byte_timeout_s),
@@ -156,7 +163,7 @@ class AnthropicModel:
                 stream=True,
                 stream_cls=AsyncStream[object],
                 # A redirect would carry the key to another server.
-                options={"headers": _HEADERS, "follow_redirects": False},
+                options={"headers": self._headers, "follow_redirects": False},
             )
             return stream.response
         raise silent(self._info.provider, self._first_byte_timeout_s)
@@ -206,27 +213,13 @@ class AnthropicModel:
         try:
             yield
         except (AnthropicError, httpx2.HTTPError, httpx2.StreamError) as error:
-            raise self._translate(error) from error
-
-    def _translate(self, error: Exception) -> ProviderError:
-        provider = self._info.provider
-        match error:
-            case APIStatusError(response=response):
-                return self._refused(response.status_code, response.headers, response.text)
-            case APIResponseValidationError() | httpx2.DecodingError():
-                return garbled(provider, detail=str(error))
-            case httpx2.RemoteProtocolError():
-                return cut_off(provider, detail=str(error))
-            case CredentialsError():
-                return AuthenticationFailed(
-                    "The key cannot be read.", provider=provider, detail=str(error)
-                )
-            case APIConnectionError() | httpx2.HTTPError() | httpx2.StreamError():
-                return unreachable(provider, error, address=self._address, secrets=self._secrets)
-            case _:
-                return RequestRejected(
-                    "The request could not be made.", provider=provider, detail=repr(error)
-                )
+            raise translate(
+                error,
+                self._info.provider,
+                now=datetime.now(UTC),
+                address=self._address,
+                secrets=self._secrets,
+            ) from error
 
     def _refused(self, status: int, headers: Mapping[str, str], body: str) -> ProviderError:
         return from_response(
@@ -237,6 +230,57 @@ class AnthropicModel:
             now=datetime.now(UTC),
             secrets=self._secrets,
         )
+
+
+def translate(
+    error: AnthropicError | httpx2.HTTPError | httpx2.StreamError,
+    provider: str,
+    *,
+    now: datetime,
+    address: str = "",
+    secrets: tuple[str, ...] = (),
+) -> ProviderError:
+    """Return our word for an error of the SDK or its transport.
+
+    Args:
+        error: what was raised.
+        provider: the id of the provider.
+        now: the time, against which dates to wait for are measured.
+        address: where the provider was looked for.
+        secrets: texts that must not appear in the error, such as the key.
+    """
+    match error:
+        case APIStatusError(status_code=status, response=reply):
+            return from_response(
+                provider, status, reply.headers, reply.text, now=now, secrets=secrets
+            )
+        case CredentialsError():
+            return AuthenticationFailed(
+                "The key cannot be read.", provider=provider, hint="Set `ANTHROPIC_API_KEY`."
+            )
+        case APIResponseValidationError() | httpx2.DecodingError():
+            return garbled(provider, detail=redact(str(error), secrets))
+        case httpx2.RemoteProtocolError():
+            return cut_off(provider, detail=redact(str(error), secrets))
+        case APIConnectionError() | httpx2.HTTPError() | httpx2.StreamError():
+            return unreachable(provider, error, address=address, secrets=secrets)
+        case _:
+            return RequestRejected(
+                "The request could not be made.",
+                provider=provider,
+                hint="Run the cell again; the details say what stood in the way.",
+                detail=redact(repr(error), secrets),
+            )
+
+
+def _authorization(api_key: str) -> Mapping[str, str | Omit]:
+    """Return the headers of `api_key`; servers like Anthropic's look for a key in its own.
+
+    Source: Crush, "Building a client per run".
+    """
+    if api_key.startswith(_BEARER):
+        return {"Authorization": api_key}
+    return {"X-Api-Key": api_key, "Authorization": omit}
 
 
 def _checked(api_key: str, provider: str) -> str:

@@ -27,9 +27,6 @@ from crush_kernel.errors import (
     RequestRejected,
 )
 
-_MAX_READ: Final = 100_000
-"""Characters of a body that are looked at."""
-
 _TOO_LONG: Final = re.compile(
     r"prompt is too long|context[ _-]?(length|window|size)[ _]?(is )?(exceed|overflow)"
     r"|exceeds? (the |its |your )?(model'?s? |maximum |available |allowed )*context"
@@ -77,6 +74,10 @@ _BY_TYPE: Final[Mapping[str, type[ProviderError]]] = {
     "service_unavailable": Overloaded,
     "unavailable": Overloaded,
 }
+
+
+MAX_TEXT: Final = 4000
+"""Characters that are searched; what a provider has to say comes first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,6 @@ def _kind_of_status(status: int) -> type[ProviderError]:
 
 def read_body(body: str) -> Said:
     """Return what `body` says, be it one of the known JSON shapes, a page, or plain text."""
-    body = body[:_MAX_READ]
     try:
         value: object = json.loads(body)
     except (ValueError, RecursionError):
@@ -173,7 +173,7 @@ def read_body(body: str) -> Said:
 
 
 def _read_text(body: str) -> Said:
-    title = re.search(r"<title[^>]*>(.*?)</title", body, re.IGNORECASE | re.DOTALL)
+    title = re.search(r"<title[^>]{0,200}>(.{0,500}?)</title", body, re.IGNORECASE | re.DOTALL)
     if title is not None:
         return Said(_one_line(html.unescape(title[1])), is_page=True)
     is_page = body.lstrip().startswith("<")
@@ -201,4 +201,4 @@ def _read_object(value: dict[str, object]) -> Said:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(text[: 2 * MAX_TEXT].split())[:MAX_TEXT]

@@ -23,17 +23,24 @@ from crush_kernel.errors import (
     RateLimited,
 )
 from crush_kernel.providers.catalog import provider_of
-from crush_kernel.providers.failure_kinds import kind_of_event, kind_of_response, read_body
+from crush_kernel.providers.failure_kinds import (
+    MAX_TEXT,
+    kind_of_event,
+    kind_of_response,
+    read_body,
+)
 from crush_kernel.providers.retry_after import retry_after, wait_in_body
 
 MAX_SAID: Final = 300
 """Characters of the provider's own words that a message may quote."""
+_MAX_READ: Final = 100_000
+"""Characters of a body that are looked at."""
 MAX_DETAIL: Final = 2000
 """Characters of a body that are kept."""
 
 _SECRET: Final = re.compile(
     r"(?<![\w-])(?:(?:sk|pk|rk|gsk|xai|hf|csk|fw|r8|nvapi|vck)[-_]|AIza|ABSK)[\w*.-]{8,}"
-    r"|[\w-]*\*{3,}[\w-]*"
+    r"|[\w-]{0,40}\*{3,}[\w-]{0,40}"
 )
 _BEARER: Final = re.compile(r"(?i)(bearer\s+|(?:x-)?api[-_]key[\"']?\s*[:=]\s*[\"']?)[^\s\"',]{6,}")
 
@@ -60,13 +67,16 @@ def from_response(
         now: the time, against which dates to wait for are measured.
         secrets: texts that must not appear in the error, such as the key.
     """
+    body = body[:_MAX_READ]
     said = read_body(body)
     kind = kind_of_response(status, said, body)
     return _build(
         kind,
         provider,
         status=status,
-        said=redact(said.text, secrets) if said.is_page or kind not in _SELF_EXPLAINING else "",
+        said=redact(said.text[: 2 * MAX_SAID], secrets)
+        if said.is_page or kind not in _SELF_EXPLAINING
+        else "",
         detail=redact(body[: 2 * MAX_DETAIL], secrets),
         retry_after_s=retry_after(headers, body, now) if kind.is_retryable else None,
     )
@@ -76,10 +86,11 @@ def from_error_event(
     provider: str, error_type: str, message: str, *, secrets: tuple[str, ...] = ()
 ) -> ProviderError:
     """Return the error that an event inside a stream reports; its type decides."""
+    message = message[:MAX_TEXT]
     kind = kind_of_event(error_type, message)
     status = int(error_type) if re.fullmatch(r"[45]\d\d", error_type) else None
     text = redact(message, secrets)
-    detail = f"{error_type}: {text}"
+    detail = f"{error_type[:100]}: {text}"
     wait = wait_in_body(message) if kind.is_retryable else None
     return _build(kind, provider, status=status, said=text, detail=detail, retry_after_s=wait)
 

@@ -19,6 +19,8 @@ _TERM: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 _SAID: Final = re.compile(
     r"(?:try again|retry)\s+(?:in|after)\s+((?:\d+(?:\.\d+)?(?:ms|[smhd]))+)\b"
 )
+_MAX_LENGTH: Final = 40
+"""Characters of a duration that anyone means."""
 _RESET: Final = "x-ratelimit-reset"
 _REMAINING: Final = "x-ratelimit-remaining"
 _EPOCH_S: Final = 1e9
@@ -49,7 +51,7 @@ def parse_duration(text: str) -> float | None:
     """Return the seconds of `38s`, `1m2.5s`, `120ms` or a bare number of seconds."""
     if (number := _number(text)) is not None:
         return _positive(number)
-    terms = _TERM.findall(text)
+    terms = _TERM.findall(text) if len(text) <= _MAX_LENGTH else []
     if not terms or "".join(amount + unit for amount, unit in terms) != text:
         return None
     return _positive(sum(float(amount) * _UNITS[unit] for amount, unit in terms))

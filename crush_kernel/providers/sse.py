@@ -21,6 +21,7 @@ class EventLines:
         self._rest: list[bytes] = []
         self._data: list[bytes] = []
         self._size = 0
+        self._rest_size = 0
         self._is_after_cr = False
         self._is_first_line = True
 
@@ -41,10 +42,12 @@ class EventLines:
         if lines and self._rest:
             lines[0] = b"".join((*self._rest, lines[0]))
             self._rest.clear()
+            self._rest_size = 0
         complete = [data for line in lines if (data := self._take(line))]
         if tail:
             self._rest.append(tail)
-            self._grow(len(tail))
+            self._rest_size += len(tail)
+            self._check_size()
         return complete
 
     def flush(self) -> list[bytes]:
@@ -61,10 +64,10 @@ class EventLines:
             return data
         if line.startswith(b"data:"):
             self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
-            self._grow(len(line))
+            self._size += len(line)
+            self._check_size()
         return b""
 
-    def _grow(self, size: int) -> None:
-        self._size += size
-        if self._size > MAX_EVENT_BYTES:
+    def _check_size(self) -> None:
+        if self._size + self._rest_size > MAX_EVENT_BYTES:
             raise ValueError(f"an event is longer than {MAX_EVENT_BYTES} bytes")

@@ -169,7 +169,10 @@ class SentThinking:
         self._companions |= dict.fromkeys(keys, tuple(keys))
 
     def check(self, message: _Assistant, path: str) -> None:
-        """Check that thinking comes back whole, unchanged and where it stood."""
+        """Check that thinking comes back unchanged and where it stood, from its start on.
+
+        How much of an interrupted reply has arrived, the API cannot know.
+        """
         keys: list[str] = []
         has_other = False
         for number, block in enumerate(_blocks(message)):
@@ -183,7 +186,7 @@ class SentThinking:
                     "found `text`. Thinking blocks come first."
                 )
             keys.append(key)
-        if keys and self._companions[keys[0]] != tuple(keys):
+        if keys and self._companions[keys[0]][: len(keys)] != tuple(keys):
             raise Refused(
                 f"{path}.content: `thinking` or `redacted_thinking` blocks in an assistant "
                 "message cannot be modified. These blocks must remain as they were in the "

@@ -7,10 +7,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from crush_kernel.messages import JsonObject
-from tests.fakes.provider.replies import Hold, HttpReply, Reply
+from tests.fakes.provider.replies import Beat, Hold, HttpReply, Reply
 
-Step: TypeAlias = bytes | Hold
-"""One write of a streamed body, or a stop on the way."""
+Step: TypeAlias = bytes | Hold | Beat
+"""One write of a streamed body, or what to do between two."""
 
 
 class Refused(Exception):

@@ -53,6 +53,11 @@ class Hold:
         self._reached.set()
         await event.wait()
 
+    @property
+    def is_released(self) -> bool:
+        """Whether the reply may go on."""
+        return self._is_open
+
     def wait_reached(self) -> None:
         """Block until a reply stands here; call it through `anyio.to_thread` in a coroutine.
 
@@ -143,6 +148,14 @@ Fault: TypeAlias = Cut | Reset | Stall
 
 
 @dataclass(frozen=True, slots=True)
+class Beat:
+    """Sends `text` over and over, as fast as the client reads, until `hold` is released."""
+
+    hold: Hold
+    text: str = PING
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """A streamed reply, in whatever dialect it is asked for."""
 
@@ -163,7 +176,7 @@ class Reply:
 class RawReply:
     """A stream with this very body."""
 
-    body: str | bytes
+    body: str | bytes | tuple[str | Hold | Beat, ...]
     fault: Fault | None = None
     piece_bytes: int = 0
     content_type: str = "text/event-stream; charset=utf-8"

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, cast
 
 import anyio
+import anyio.lowlevel
 import uvicorn
 from pydantic import JsonValue
 from starlette.applications import Starlette
@@ -32,6 +33,7 @@ from tests.fakes.provider.dialect import Dialect, Refused, Step
 from tests.fakes.provider.openai_api import OpenAIDialect
 from tests.fakes.provider.replies import (
     Answer,
+    Beat,
     Cut,
     Fault,
     Hold,
@@ -56,6 +58,8 @@ class Received:
     raw: bytes
     arrived_at: float
     """Seconds of `time.monotonic`."""
+    client: tuple[str, int]
+    """Where it came from; requests over one connection have the same."""
     body: JsonObject = field(default_factory=dict[str, JsonValue])
     refusal: str = ""
     """Why it was refused, if it was."""
@@ -79,7 +83,7 @@ class FakeProvider:
 
     def reset(self) -> None:
         """Forget all, and let go of whatever is held."""
-        for hold in getattr(self, "_held", ()):
+        for hold in tuple(getattr(self, "_held", ())):
             hold.release()
         self._held: set[Hold] = set()
         self._answers: deque[Answer] = deque()
@@ -162,8 +166,8 @@ class FakeProvider:
         if isinstance(answer, HttpReply):
             return _plain(answer)
         if isinstance(answer, RawReply):
-            body = answer.body if isinstance(answer.body, bytes) else answer.body.encode()
-            steps: list[Step] = [body]
+            body = answer.body if isinstance(answer.body, tuple) else (answer.body,)
+            steps: list[Step] = [part.encode() if isinstance(part, str) else part for part in body]
             kind = answer.content_type
         else:
             steps = dialect.render(answer, received.body)
@@ -207,6 +211,9 @@ class FakeProvider:
 def serving() -> Generator[FakeProvider]:
     """Run a fake provider for the length of the block."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        # asyncio does it only for sockets that name their protocol, which this one does not.
+        # Without, every reply of several events waits 40 ms for the client's acknowledgment.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         provider = FakeProvider(cast("int", listener.getsockname()[1]))
         routes = [Route("/{path:path}", provider.endpoint, methods=["GET", "POST"])]
         config = uvicorn.Config(
@@ -252,7 +259,7 @@ def plan_steps(
 
 
 def _pieces(step: Step, size: int) -> list[Step]:
-    if isinstance(step, Hold):
+    if not isinstance(step, bytes):
         return [step]
     return [step[start : start + size] for start in range(0, len(step), size)]
 
@@ -293,6 +300,7 @@ async def _receive(request: Request) -> Received:
         headers=dict(request.headers),
         raw=await request.body(),
         arrived_at=time.monotonic(),
+        client=request.client or ("", 0),
     )
 
 
@@ -357,6 +365,8 @@ class _Stream(Response):
         for step in self._plan:
             if isinstance(step, Hold):
                 await self._wait(step)
+            elif isinstance(step, Beat):
+                await self._beat(step, send)
             elif isinstance(step, Cut | Reset):
                 await self._break(step, transport, send)
                 return
@@ -368,6 +378,11 @@ class _Stream(Response):
         self._held.add(hold)
         await hold.wait()
         self._held.discard(hold)
+
+    async def _beat(self, step: Beat, send: Send) -> None:
+        while not step.hold.is_released:
+            await send(_body(step.text.encode(), has_more=True))
+            await anyio.lowlevel.checkpoint()
 
     async def _break(self, step: Cut | Reset, transport: _Transport, send: Send) -> None:
         if isinstance(step, Cut) and step.is_clean:
