@@ -15,7 +15,7 @@ from rapidfuzz import process
 
 from crush_kernel import __version__
 from crush_kernel.errors import CommandError
-from crush_kernel.kernel.markdown import escape
+from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import thousands
 from crush_kernel.messages import Usage
 from crush_kernel.providers.base import ModelInfo
@@ -75,7 +75,7 @@ async def _help(arguments: str, runtime: Runtime) -> str:  # noqa: ARG001 - one 
 async def _model(arguments: str, runtime: Runtime) -> str:
     if arguments == "keep":
         info = await runtime.keep_model()
-        return f"New notebooks begin with `{info.label}`."
+        return f"New notebooks begin with {code_span(info.label)}."
     if arguments:
         info = await runtime.choose(arguments)
         return f"The next turn asks {_described(info)}. `/model keep` makes it the default."
@@ -87,7 +87,7 @@ async def _model_list(runtime: Runtime) -> str:
     models = await runtime.providers.models()
     lines = [f"In use: {_described(current)}", ""]
     for provider, group in groupby(models, key=lambda info: info.provider):
-        names = ", ".join(f"`{info.id}`" for info in list(group)[:MAX_LISTED])
+        names = ", ".join(code_span(info.id) for info in list(group)[:MAX_LISTED])
         lines.append(f"- **{escape(provider)}**: {names}")
     lines += [
         f"- {escape(status.name)}: {escape(status.reason)}"
@@ -102,11 +102,11 @@ async def _status(arguments: str, runtime: Runtime) -> str:  # noqa: ARG001
     info = (await runtime.model()).info
     talk = runtime.agent.conversation
     rows = (
-        ("provider", f"`{escape(info.provider)}`"),
+        ("provider", code_span(info.provider)),
         ("model", _described(info)),
         ("permission mode", f"`{runtime.agent.gate.mode}`"),
-        ("folder", f"`{escape(str(runtime.paths.cwd))}`"),
-        ("project", f"`{escape(str(runtime.paths.root))}`"),
+        ("folder", code_span(str(runtime.paths.cwd))),
+        ("project", code_span(str(runtime.paths.root))),
         ("turns", f"{len(talk.turns)}, the last request {thousands(talk.context_tokens)} tokens"),
         ("crush-kernel", f"{__version__} · Python {platform.python_version()} · {sys.executable}"),
         ("ipykernel", f"{version('ipykernel')} · ipywidgets {version('ipywidgets')}"),
@@ -131,7 +131,7 @@ def _cost_row(info: ModelInfo, usage: Usage) -> str:
     guess = "~" if usage.is_estimated else ""
     cost = info.cost(usage)
     cells = (
-        f"`{info.label}`",
+        code_span(info.label),
         *(
             f"{guess}{thousands(count)}"
             for count in (
@@ -148,7 +148,7 @@ def _cost_row(info: ModelInfo, usage: Usage) -> str:
 
 def _described(info: ModelInfo) -> str:
     window = f", {thousands(info.context_window)} tokens of context" if info.context_window else ""
-    return f"`{info.label}`{window}"
+    return f"{code_span(info.label)}{window}"
 
 
 MAX_LISTED = 12

@@ -7,7 +7,7 @@ from typing import Any
 
 from crush_kernel.errors import ToolError
 from crush_kernel.kernel.commands import COMMANDS
-from crush_kernel.kernel.markdown import escape, fenced
+from crush_kernel.kernel.markdown import code_span, escape, fenced
 from crush_kernel.tools.base import AnyTool
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.textfile import decode, detect
@@ -46,7 +46,7 @@ def reply(markdown: str) -> dict[str, Any]:
 def _tool(tool: AnyTool) -> str:
     properties: dict[str, dict[str, object]] = tool.arguments.model_json_schema()["properties"]
     rows = "\n".join(
-        f"- `{name}` {escape(str(schema.get('description', '')))}"
+        f"- {code_span(name)} {escape(str(schema.get('description', '')))}"
         for name, schema in properties.items()
     )
     return f"**{tool.name}**, a tool of the agent\n\n{tool.description}\n\n{rows}"
@@ -57,9 +57,9 @@ def _file(name: str, paths: PathPolicy) -> str:
     try:
         target = paths.resolve(name)
         if target.is_outside:
-            return f"`{escape(target.shown)}` is outside the project"
+            return f"{code_span(target.shown)} is outside the project"
         if target.path.is_dir():
-            return f"`{escape(target.shown)}` is a folder"
+            return f"{code_span(target.shown)} is a folder"
         if not target.path.is_file():
             return ""
         head = _head(target.path)
