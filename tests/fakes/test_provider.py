@@ -5,6 +5,7 @@ import threading
 import httpx
 import pytest
 
+from tests.fakes.provider.delivery import plan_steps
 from tests.fakes.provider.replies import (
     COMMENT,
     Cut,
@@ -17,7 +18,7 @@ from tests.fakes.provider.replies import (
     Stall,
     say,
 )
-from tests.fakes.provider.server import FakeProvider, Received, plan_steps
+from tests.fakes.provider.server import FakeProvider, Received
 
 BODY = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "hi"}]}
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from crush_kernel.messages import JsonObject, Usage
 from tests.fakes.provider.anthropic_rules import SentThinking, check_body
 from tests.fakes.provider.dialect import Refused, Step
-from tests.fakes.provider.openai_api import input_text
 from tests.fakes.provider.replies import (
     Block,
     Call,
@@ -21,6 +20,7 @@ from tests.fakes.provider.replies import (
     Say,
     Think,
     ThinkRedacted,
+    input_text,
     pieces_of,
 )
 

@@ -6,6 +6,7 @@ A `Hold` stands anywhere in a reply and keeps the rest back until the test relea
 that no test sleeps.
 """
 
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -218,3 +219,10 @@ def pieces_of(text: Pieces, size: int) -> list[str | Hold]:
         else:
             cut += [part[start : start + size] for start in range(0, len(part), size)]
     return cut
+
+
+def input_text(call: Call) -> Pieces:
+    """Return the raw JSON text of a call's input."""
+    if isinstance(call.input, str | tuple):
+        return call.input
+    return json.dumps(call.input, ensure_ascii=False)

@@ -7,40 +7,33 @@ before the script is looked at. Works for a kernel in another process: only the 
 
 import json
 import socket
-import struct
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, cast
+from typing import TypeAlias, cast
 
-import anyio
-import anyio.lowlevel
 import uvicorn
 from pydantic import JsonValue
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from crush_kernel.messages import JsonObject
 from tests.fakes.provider.anthropic_api import AnthropicDialect
+from tests.fakes.provider.delivery import PlannedStream, plan_steps
 from tests.fakes.provider.dialect import Dialect, Refused, Step
 from tests.fakes.provider.openai_api import OpenAIDialect
 from tests.fakes.provider.replies import (
     Answer,
-    Beat,
-    Cut,
-    Fault,
     Hold,
     HttpReply,
     RawReply,
     Reply,
-    Reset,
 )
 
 _WAIT_S = 10.0
@@ -173,7 +166,7 @@ class FakeProvider:
             steps = dialect.render(answer, received.body)
             kind = "text/event-stream; charset=utf-8"
         plan = plan_steps(steps, answer.fault, answer.piece_bytes)
-        return _Stream(plan, kind, received, self._held)
+        return PlannedStream(plan, kind, gone=received.gone, held=self._held)
 
     def _check(self, received: Received, dialect: Dialect) -> None:
         if not self._is_key_good(received):
@@ -239,43 +232,6 @@ def serving() -> Generator[FakeProvider]:
             thread.join()
 
 
-def plan_steps(
-    steps: list[Step], fault: Fault | None, piece_bytes: int
-) -> list[Step | Cut | Reset | None]:
-    """Return `steps` with `fault` in its place, in pieces of `piece_bytes` bytes if not zero.
-
-    `None` in the result stands for the headers.
-    """
-    if piece_bytes:
-        steps = [piece for step in steps for piece in _pieces(step, piece_bytes)]
-    if fault is None:
-        return [None, *steps]
-    if isinstance(fault, Cut | Reset):
-        return [None, *_split(steps, fault.after)[0], fault]
-    if fault.after is None:
-        return [fault.hold, None, *steps]
-    before, rest = _split(steps, fault.after)
-    return [None, *before, fault.hold, *rest]
-
-
-def _pieces(step: Step, size: int) -> list[Step]:
-    if not isinstance(step, bytes):
-        return [step]
-    return [step[start : start + size] for start in range(0, len(step), size)]
-
-
-def _split(steps: list[Step], position: int) -> tuple[list[Step], list[Step]]:
-    if position < 0:
-        position += sum(len(step) for step in steps if isinstance(step, bytes))
-    for number, step in enumerate(steps):
-        size = len(step) if isinstance(step, bytes) else 0
-        if isinstance(step, bytes) and position < size:
-            before: list[Step] = [step[:position]] if position else []
-            return [*steps[:number], *before], [step[position:], *steps[number + 1 :]]
-        position -= size
-    return steps, []
-
-
 def _plain(answer: HttpReply) -> Response:
     if isinstance(answer.body, str):
         looks = "text/html" if answer.body.lstrip().startswith("<") else "text/plain"
@@ -304,14 +260,6 @@ async def _receive(request: Request) -> Received:
     )
 
 
-class _Transport(Protocol):
-    """As much of asyncio's transport as it takes to break a connection."""
-
-    def close(self) -> None: ...
-    def abort(self) -> None: ...
-    def get_extra_info(self, name: str) -> socket.socket: ...
-
-
 class _Protocol(H11Protocol):
     """Hands each request the transport it came on, so that a reply can break it."""
 
@@ -330,78 +278,3 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.is_up.set()
-
-
-class _Stream(Response):
-    """Plays a plan; ends when the client leaves."""
-
-    def __init__(
-        self,
-        plan: list[Step | Cut | Reset | None],
-        content_type: str,
-        received: Received,
-        held: set[Hold],
-    ) -> None:
-        super().__init__()
-        self._plan = plan
-        self._content_type = content_type
-        self._received = received
-        self._held = held
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._watch, receive, tasks.cancel_scope)
-            transport = cast("_Transport", scope["state"]["transport"])
-            await self._play(transport, send)
-            tasks.cancel_scope.cancel()
-
-    async def _watch(self, receive: Receive, scope: anyio.CancelScope) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        self._received.gone.set()
-        scope.cancel()
-
-    async def _play(self, transport: _Transport, send: Send) -> None:
-        for step in self._plan:
-            if isinstance(step, Hold):
-                await self._wait(step)
-            elif isinstance(step, Beat):
-                await self._beat(step, send)
-            elif isinstance(step, Cut | Reset):
-                await self._break(step, transport, send)
-                return
-            else:
-                await send(self._head() if step is None else _body(step, has_more=True))
-        await send(_body(b"", has_more=False))
-
-    async def _wait(self, hold: Hold) -> None:
-        self._held.add(hold)
-        await hold.wait()
-        self._held.discard(hold)
-
-    async def _beat(self, step: Beat, send: Send) -> None:
-        while not step.hold.is_released:
-            await send(_body(step.text.encode(), has_more=True))
-            await anyio.lowlevel.checkpoint()
-
-    async def _break(self, step: Cut | Reset, transport: _Transport, send: Send) -> None:
-        if isinstance(step, Cut) and step.is_clean:
-            await send(_body(b"", has_more=False))
-            return
-        if isinstance(step, Reset):
-            # Closing with a linger time of zero makes the kernel send RST in place of FIN.
-            linger = struct.pack("ii", 1, 0)
-            sock = transport.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            transport.abort()
-        else:
-            transport.close()
-        await anyio.sleep_forever()  # until `_watch` sees the connection gone
-
-    def _head(self) -> dict[str, object]:
-        headers = [(b"content-type", self._content_type.encode()), (b"request-id", b"req_fake")]
-        return {"type": "http.response.start", "status": 200, "headers": headers}
-
-
-def _body(data: bytes, *, has_more: bool) -> dict[str, object]:
-    return {"type": "http.response.body", "body": data, "more_body": has_more}
