@@ -1,6 +1,6 @@
 """Requests as Anthropic's messages API takes them.
 
-The JSON of every part is made once and kept: a later request re-encodes only what is new.
+The JSON of every message is made once and kept: a later request encodes only what is new.
 Whatever the API would refuse on sight is put right here, so that one bad part never locks
 a conversation; that calls and results go in pairs is the business of `history.repair`.
 
@@ -12,8 +12,9 @@ import binascii
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, groupby
 from typing import Final, Literal, TypeAlias
 
 from pydantic import JsonValue
@@ -27,6 +28,7 @@ from crush_kernel.messages import (
     Text,
     ToolCall,
     ToolResult,
+    calls_of,
 )
 from crush_kernel.providers.base import ModelInfo, ModelRequest, ToolSpec
 
@@ -57,38 +59,36 @@ _IMAGES: Final[Mapping[str, bytes]] = {
     "image/webp": b"RIFF",
 }
 
-_WireRole: TypeAlias = Literal["user", "assistant"]
+_Key: TypeAlias = tuple[str, bool, tuple[int, ...]]
 
 
-@dataclass(slots=True)
-class _WireMessage:
-    """A message in the making; results go before whatever else a user message holds."""
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    """A message as it is sent; results go before whatever else a user's message holds."""
 
-    role: _WireRole
-    results: list[str] = field(default_factory=list[str])
-    blocks: list[str] = field(default_factory=list[str])
+    role: Literal["user", "assistant"]
+    results: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    json: str = ""
+    parts: tuple[Part, ...] = ()
+    """What it was made of; holding them keeps their identities from reuse."""
 
-    def json(self, *, is_marked: bool) -> str:
-        content = self.results + self.blocks
-        if is_marked:
-            content[-1] = _marked(content[-1])
-        return f'{{"role":"{self.role}","content":[{",".join(content)}]}}'
+    @property
+    def content(self) -> tuple[str, ...]:
+        return self.results + self.blocks
 
 
 class RequestEncoder:
-    """Turns requests to one model into bodies; keeps the JSON of the parts it has encoded."""
+    """Turns requests to one model into bodies; keeps the JSON of what it has encoded."""
 
     def __init__(self, info: ModelInfo, *, use_cache: bool) -> None:
         self._info = info
         self._use_cache = use_cache
-        self._parts: dict[int, tuple[Part, str]] = {}
-        self._fresh: dict[int, tuple[Part, str]] = {}
+        self._kept: dict[_Key, _Encoded] = {}
 
     def encode(self, request: ModelRequest) -> bytes:
         """Return the JSON of `request`. What `request` no longer holds is forgotten."""
-        self._fresh = {}
         messages = _ended(self._messages(request.messages))
-        self._parts = self._fresh
         fields = [
             f'"model":{_dumps(self._info.id)}',
             f'"max_tokens":{self._max_tokens(request)}',
@@ -98,8 +98,10 @@ class RequestEncoder:
             system = _dumps({"type": "text", "text": request.system})
             fields.append(f'"system":[{_marked(system) if self._use_cache else system}]')
         fields += self._tools(request)
-        marked = _last_of_user(messages) if self._use_cache else set[int]()
-        bodies = (message.json(is_marked=id(message) in marked) for message in messages)
+        bodies = [message.json for message in messages]
+        for index in _places_to_mark(messages) if self._use_cache else ():
+            *before, last = messages[index].content
+            bodies[index] = _message_json("user", (*before, _marked(last)))
         fields.append(f'"messages":[{",".join(bodies)}]')
         return f"{{{','.join(fields)}}}".encode()
 
@@ -126,77 +128,86 @@ class RequestEncoder:
         fields = [f'"tools":[{",".join(specs)}]']
         return [*fields, '"tool_choice":{"type":"none"}'] if is_forbidden else fields
 
-    def _messages(self, messages: Iterable[Message]) -> list[_WireMessage]:
-        """Return `messages` with neighbors of the same side as one, and no empty ones."""
-        wire: list[_WireMessage] = []
-        order: dict[str, int] = {}
+    def _messages(self, messages: Iterable[Message]) -> list[_Encoded]:
+        """Return `messages` with those of the user in one where they meet, and no empty ones."""
+        kept: dict[_Key, _Encoded] = {}
+        wire: list[_Encoded] = []
+        reply: Message | None = None
         for message in messages:
+            is_ours = (message.provider, message.model) == (self._info.provider, self._info.id)
+            # Parts, unlike messages, keep their identity through repair.
+            key = (message.role, is_ours, tuple(map(id, message.parts)))
+            encoded = self._kept.get(key)
+            if encoded is None:
+                encoded = self._encode(message, reply, is_ours=is_ours)
+            kept[key] = encoded
             if message.role == "assistant":
-                parts = message.parts
-                calls = [part for part in parts if isinstance(part, ToolCall)]
-                order = {call.id: number for number, call in enumerate(calls)}
-            else:
-                parts = _in_order(message.parts, order)
-            spoken = _WireMessage("assistant" if message.role == "assistant" else "user")
-            for part in parts:
-                into = spoken.results if isinstance(part, ToolResult) else spoken.blocks
-                if block := self._block(part, message):
-                    into.append(block)
-            _join(wire, spoken)
-        return wire
+                reply = message
+            if encoded.content:
+                wire.append(encoded)
+        self._kept = kept
+        return list(_joined(wire))
 
-    def _block(self, part: Part, message: Message) -> str:
-        """Return the JSON of `part`, empty to leave it out."""
-        if isinstance(part, Reasoning) and not self._is_ours(message):
-            return ""
-        kept = self._parts.get(id(part)) or self._fresh.get(id(part))
-        if kept is None or kept[0] is not part:
+    def _encode(self, message: Message, reply: Message | None, *, is_ours: bool) -> _Encoded:
+        """Return `message` as it is sent, its results in the order of the calls of `reply`."""
+        calls = [] if reply is None else [call.id for call in calls_of(reply)]
+        results: dict[str, list[str]] = {call_id: [] for call_id in calls}
+        blocks: list[str] = []
+        for part in message.parts:
+            if isinstance(part, Reasoning) and not is_ours:
+                continue
             block = _block(part, message.role, self._info)
-            kept = (part, "" if block is None else _dumps(block))
-        self._fresh[id(part)] = kept
-        return kept[1]
+            if block is not None:
+                into = (
+                    results.setdefault(part.call_id, []) if isinstance(part, ToolResult) else blocks
+                )
+                into.append(_dumps(block))
+        role = "assistant" if message.role == "assistant" else "user"
+        return _encoded(role, tuple(chain(*results.values())), tuple(blocks), message.parts)
 
-    def _is_ours(self, message: Message) -> bool:
-        return (message.provider, message.model) == (self._info.provider, self._info.id)
+
+def _encoded(
+    role: Literal["user", "assistant"],
+    results: tuple[str, ...],
+    blocks: tuple[str, ...],
+    parts: tuple[Part, ...] = (),
+) -> _Encoded:
+    return _Encoded(role, results, blocks, _message_json(role, results + blocks), parts)
 
 
-def _join(wire: list[_WireMessage], spoken: _WireMessage) -> None:
-    """Append `spoken`, to the message before it if that is a user's as well.
+def _message_json(role: str, content: tuple[str, ...]) -> str:
+    return f'{{"role":"{role}","content":[{",".join(content)}]}}'
 
-    Replies stay apart: thinking that came first in its reply must not end up in the middle.
+
+def _joined(messages: Iterable[_Encoded]) -> Iterator[_Encoded]:
+    """Yield `messages`, neighbors of the user as one.
+
+    Replies stay apart: thinking that came first in its reply must not end up in the middle
+    of another.
     """
-    if not spoken.results and not spoken.blocks:
-        return
-    if wire and wire[-1].role == "user" == spoken.role:
-        wire[-1].results += spoken.results
-        wire[-1].blocks += spoken.blocks
-    else:
-        wire.append(spoken)
+    for role, group in groupby(messages, key=lambda message: message.role):
+        neighbors = list(group)
+        if role == "assistant" or len(neighbors) == 1:
+            yield from neighbors
+        else:
+            results = tuple(chain.from_iterable(message.results for message in neighbors))
+            blocks = tuple(chain.from_iterable(message.blocks for message in neighbors))
+            yield _encoded("user", results, blocks)
 
 
-def _ended(messages: list[_WireMessage]) -> list[_WireMessage]:
+def _ended(messages: list[_Encoded]) -> list[_Encoded]:
     """Return `messages` so that they begin and end with the user, as they must."""
     if not messages or messages[0].role == "assistant":
-        messages = [_WireMessage("user", blocks=[_text_json(_BEGINNING)]), *messages]
+        messages = [_encoded("user", (), (_text_json(_BEGINNING),)), *messages]
     if messages[-1].role == "assistant":
-        messages = [*messages, _WireMessage("user", blocks=[_text_json(_GO_ON)])]
+        messages = [*messages, _encoded("user", (), (_text_json(_GO_ON),))]
     return messages
 
 
-def _last_of_user(messages: list[_WireMessage]) -> set[int]:
-    """Return the identities of the last messages of the user, where the cache is to end."""
-    spoken = [id(message) for message in messages if message.role == "user"]
-    return set(spoken[-_MARKED_MESSAGES:])
-
-
-def _in_order(parts: tuple[Part, ...], order: Mapping[str, int]) -> list[Part]:
-    """Return `parts` with results in the order of their calls."""
-    last = len(order)
-
-    def place(part: Part) -> int:
-        return order.get(part.call_id, last) if isinstance(part, ToolResult) else last
-
-    return sorted(parts, key=place)
+def _places_to_mark(messages: list[_Encoded]) -> list[int]:
+    """Return the indices of the last messages of the user, where the cache is to end."""
+    places = [index for index, message in enumerate(messages) if message.role == "user"]
+    return places[-_MARKED_MESSAGES:]
 
 
 def _called(messages: Iterable[Message]) -> list[str]:
