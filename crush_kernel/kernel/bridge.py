@@ -68,6 +68,7 @@ class EngineCall(Generic[T]):
             if not self._future.done():
                 self.cancel()
                 await asyncio.wait([waiter])
+                _take_note(waiter)
             raise
 
     async def _run(self) -> T:
@@ -77,6 +78,13 @@ class EngineCall(Generic[T]):
 
     async def _cancel(self) -> None:
         self._scope.cancel()
+
+
+def _take_note(cancelled: asyncio.Future[Any]) -> None:
+    """Log how a cancelled call failed; asyncio would print that nobody has asked."""
+    error = None if cancelled.cancelled() else cancelled.exception()
+    if error is not None and not isinstance(error, CallCancelled):
+        logger.warning("a cancelled call failed", exc_info=error)
 
 
 class Engine(Generic[R]):

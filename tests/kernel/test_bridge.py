@@ -1,6 +1,7 @@
 """What crosses between the two loops, and how it stops."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -60,6 +61,27 @@ async def test_a_call_returns_what_the_engine_gives_or_raises() -> None:
         assert await motor.call(works).result() != threading.current_thread().name
         with pytest.raises(ValueError, match="no"):
             await motor.call(fails).result()
+    await anyio.to_thread.run_sync(motor.close)
+
+
+async def test_nothing_is_printed_about_a_call_that_was_cancelled() -> None:
+    motor = engine([])
+    running, complaints = threading.Event(), list[dict[str, object]]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+
+    async def works() -> None:
+        running.set()
+        await anyio.sleep_forever()
+
+    waiting = asyncio.create_task(motor.call(works).result())
+    await anyio.to_thread.run_sync(running.wait, 5)
+    waiting.cancel()
+    with anyio.fail_after(5):
+        await asyncio.wait([waiting])
+    assert waiting.cancelled()
+    del waiting
+    gc.collect()
+    assert complaints == []
     await anyio.to_thread.run_sync(motor.close)
 
 
