@@ -102,7 +102,7 @@ class CrushKernel(Kernel):
     def start(self) -> None:
         """Take over the shell channel and the signals. Main thread."""
         super().start()
-        self._loop = asyncio.get_event_loop()
+        self._loop: asyncio.AbstractEventLoop = self.io_loop.asyncio_loop
         self.shell_stream.on_recv(self._on_shell, copy=False)
         with suppress(NotImplementedError):
             self._loop.add_signal_handler(signal.SIGINT, self.interrupt)
