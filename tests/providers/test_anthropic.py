@@ -563,6 +563,7 @@ def _end(text: str) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("after", "name"),
     [
@@ -574,9 +575,9 @@ def _end(text: str) -> str:
 async def test_silence_has_a_limit(provider: FakeProvider, after: int | None, name: str) -> None:
     """Case c07: the socket stays open and nothing comes."""
     provider.play(Reply((Say("a b c", size=1),), fault=Stall(Hold(), after)))
-    options = {name: 0.05}
+    options = {name: 0.3}
     async with opened(provider, INFO, **options) as model:
-        with pytest.raises(ConnectionLost, match=r"Anthropic sent nothing for 0\.05 s\."):
+        with pytest.raises(ConnectionLost, match=r"Anthropic sent nothing for 0\.3 s\."):
             await ask(model)
     assert await anyio.to_thread.run_sync(provider.requests[0].gone.wait, 5)
 
@@ -759,6 +760,16 @@ async def test_refusals_are_translated(
     assert str(caught.value).endswith(".")
     assert caught.value.hint
     assert len(provider.requests) == 1, "the adapter never retries"
+
+
+async def test_a_long_page_in_place_of_a_reply_is_not_read_to_its_end(
+    provider: FakeProvider,
+) -> None:
+    page = "<html><title>Hotel</title>" + "x" * 300_000
+    provider.play(RawReply(page, content_type="text/html", piece_bytes=10_000))
+    async with opened(provider) as model:
+        with pytest.raises(ConnectionLost, match="not a reply: Hotel"):
+            await ask(model)
 
 
 async def test_the_wait_that_is_asked_for_is_kept(provider: FakeProvider) -> None:

@@ -204,6 +204,11 @@ def test_an_event_that_cannot_be_read_is_a_lost_connection(data: bytes) -> None:
         decode(b"data: " + data + b"\n\n" + events(*END))
 
 
+def test_an_event_without_end_is_a_lost_connection() -> None:
+    with pytest.raises(ConnectionLost, match="cannot be read"):
+        decode(*(b"data: " + b"x" * 1_000_000 for _ in range(17)))
+
+
 def test_what_came_before_an_error_is_told_first() -> None:
     """Case c01, within one read."""
     reply, decoder = Accumulator(INFO), ReplyDecoder("anthropic")

@@ -12,9 +12,11 @@ from crush_kernel.messages import (
     JsonObject,
     Media,
     Message,
+    Opaque,
     Part,
     Reasoning,
     ShellCommand,
+    SummaryMark,
     Text,
     ToolCall,
     ToolResult,
@@ -114,6 +116,13 @@ def test_never_more_than_four_cache_marks(count: int) -> None:
     request = ModelRequest("s", (*turns, Message("user", (Text("now"),))), TOOLS)
     body = RequestEncoder(INFO, use_cache=True).encode(request)
     assert body.count(b'"cache_control"') == min(3 + min(count, 1), 4)
+
+
+def test_parts_that_have_no_place_in_a_message_are_left_out() -> None:
+    stray = (Media("image/png", PNG), SummaryMark("x"), Opaque({"kind": "new"}))
+    history = (Message("user", (Text("hi"),)), Message("assistant", stray))
+    body = RequestEncoder(INFO, use_cache=False).encode(ModelRequest("", history))
+    assert sent(body)["messages"] == [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
 
 
 def test_a_command_of_the_user_between_calls_and_results_goes_after_them() -> None:

@@ -152,6 +152,8 @@ def openai(message: str, kind: str = "invalid_request_error", code: str | None =
         pytest.param(413, anthropic("request_too_large"), ContextTooLong, id="413"),
         pytest.param(413, "<title>413 Too Large</title>", ContextTooLong, id="413 of nginx"),
         pytest.param(400, anthropic("invalid_request_error"), RequestRejected, id="400"),
+        pytest.param(400, '"no"', RequestRejected, id="400 with a JSON string"),
+        pytest.param(400, "[]", RequestRejected, id="400 with an empty list"),
         pytest.param(422, {"detail": [{"loc": ["body"]}]}, RequestRejected, id="422"),
         pytest.param(307, "", RequestRejected, id="redirect"),
         pytest.param(501, "", RequestRejected, id="501"),
