@@ -92,6 +92,7 @@ class RequestEncoder:
 
     def __init__(self, info: ModelInfo) -> None:
         self._info = info
+        self._dialect = Dialect()
         self._messages: dict[_Key, _Encoded] = {}
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
 
@@ -113,6 +114,8 @@ class RequestEncoder:
 
         Results must follow their calls at once, and may hold text only.
         """
+        if self._dialect != dialect:
+            self._dialect, self._messages = dialect, {}
         fresh: dict[_Key, _Encoded] = {}
         wire: list[bytes] = []
         held: list[bytes] = []
@@ -122,7 +125,8 @@ class RequestEncoder:
             if message.role != "tool" and held:
                 wire += held
                 held = []
-            key = _key(message, dialect)
+            # Parts, unlike messages, keep their identity through repair.
+            key = (message.role, *map(id, message.parts))
             encoded = self._messages.get(key) or self._encode(message, dialect)
             fresh[key] = encoded
             wire += encoded.wire
@@ -151,7 +155,8 @@ class RequestEncoder:
                 )
 
 
-_Key = tuple[str, str, str, bool, tuple[int, ...]]
+_Key = tuple[str | int, ...]
+"""A message's role and the identities of its parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +166,6 @@ class _Encoded:
     parts: tuple[Part, ...]
     wire: tuple[bytes, ...]
     afterwards: tuple[bytes, ...] = ()
-
-
-def _key(message: Message, dialect: Dialect) -> _Key:
-    # Parts, unlike messages, keep their identity through repair.
-    parts = tuple(map(id, message.parts))
-    return (message.role, message.provider, message.model, dialect.replays_reasoning, parts)
 
 
 def _user(message: Message, info: ModelInfo) -> list[JsonObject]:

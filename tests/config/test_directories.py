@@ -63,6 +63,24 @@ def test_windows_keeps_data_and_cache_where_windows_does() -> None:
     assert directories.cache == Path("/local/crush/cache")
 
 
+@pytest.mark.parametrize("home", [{}, {"HOME": ""}, {"HOME": "relative"}])
+def test_without_a_home_in_the_environment_the_systems_word_counts(
+    home: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/bob")
+    directories, _ = read_directories(home, is_windows=False)
+    assert directories.config == Path("/home/bob/.config/crush")
+
+
+def test_a_user_without_any_home_gets_a_place_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("no such user")
+
+    monkeypatch.setattr(Path, "home", nowhere)
+    directories, _ = read_directories({}, is_windows=False)
+    assert directories.data.is_absolute()
+
+
 def git(folder: Path) -> Path:
     """Make `folder` look like the top of a work tree."""
     (folder / ".git").mkdir(parents=True)
@@ -130,6 +148,13 @@ def test_data_goes_to_the_nearest_data_directory_up_to_the_root(tmp_path: Path) 
     assert project_data_directory(below, tmp_path) == tmp_path / ".crush"
     (tmp_path / "a" / ".crush").mkdir()
     assert project_data_directory(below, tmp_path) == tmp_path / "a" / ".crush"
+
+
+def test_data_goes_to_the_root_from_a_folder_outside_it(tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    (outside / ".crush").mkdir(parents=True)
+    assert project_data_directory(outside, root) == root / ".crush"
 
 
 def test_data_never_goes_above_the_root(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """The remembered models survive, and so does everything else in the file."""
 
+import errno
 import json
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -129,6 +131,20 @@ def test_a_place_that_cannot_be_written_is_explained(
     assert state.choice("large") is None
     with pytest.raises(ConfigError, match="state file"):
         state.remember("large", CHOICE)
+
+
+def test_a_write_that_fails_halfway_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    state = state_at(tmp_path, '{"kept": 1}')
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConfigError, match="No space left"):
+        state.remember("large", CHOICE)
+    assert state.path.read_text(encoding="utf-8") == '{"kept": 1}'
+    assert [path.name for path in state.path.parent.iterdir()] == ["crush.json"]
 
 
 def test_nothing_is_left_beside_the_file(tmp_path: Path) -> None:

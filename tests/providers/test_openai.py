@@ -282,6 +282,13 @@ async def test_a_status_is_translated(
     assert (error.provider, error.status) == ("openai", status)
 
 
+async def test_a_refusal_without_end_is_told_all_the_same(provider: FakeProvider) -> None:
+    provider.play(HttpReply(500, "oops " * 100_000))
+    async with model_at(provider.openai_url) as model:
+        error = await failure(model)
+    assert (error.status, len(error.detail) < 5_000) == (500, True)
+
+
 async def test_what_to_wait_is_read_from_the_reply(provider: FakeProvider) -> None:
     provider.play(HttpReply(429, "{}", headers={"retry-after": "20"}))
     async with model_at(provider.openai_url) as model:

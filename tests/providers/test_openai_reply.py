@@ -405,7 +405,8 @@ def test_thinking_alone_is_a_reply() -> None:
 
 def test_content_may_come_in_parts() -> None:
     content = [
-        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+        {"type": "thinking", "thinking": [{"type": "text", "text": "h"}]},
+        {"type": "thinking", "thinking": "m"},
         {"type": "text", "text": "so"},
         {"type": "reference"},
         None,
@@ -535,6 +536,22 @@ def test_a_body_without_end_is_given_up(endless: bytes) -> None:
 def test_events_without_blank_lines_between_them_are_told_apart() -> None:
     sloppy = (text("Hel") + text("lo") + STOP + DONE).replace("\n\n", "\n")
     assert parts(sloppy) == (Text("Hello"),)
+
+
+def test_two_documents_in_one_event_are_told_apart() -> None:
+    first, second = text("Hel").strip(), text("lo").strip()
+    assert parts(f"{first}\n{second}\n\n", STOP) == (Text("Hello"),)
+
+
+def test_halves_of_a_character_in_arguments_are_joined() -> None:
+    start = call("", name="write", index=0, id="c1")
+    body = [start, call("\ud83d", index=0), call("\ude00", index=0), STOP]
+    assert parts(*body) == (ToolCall("c1", "write", "😀"),)
+
+
+def test_half_a_character_alone_says_nothing() -> None:
+    body = r'data: {"choices":[{"delta":{"content":"\ud83d"}}]}' + "\n\n"
+    assert parts(body, STOP) == ()
 
 
 def test_halves_of_a_character_are_joined_and_lone_ones_replaced() -> None:

@@ -316,6 +316,14 @@ def test_a_message_that_was_sent_is_not_encoded_again() -> None:
     assert both.startswith(before[:-2])
 
 
+def test_what_was_encoded_for_another_dialect_is_not_sent_again() -> None:
+    encoder = RequestEncoder(PLAIN)
+    request = ModelRequest("", (reply(THOUGHT, Text("a")),))
+    plain = encoder.encode(request, Dialect())
+    assert b"I should list." in encoder.encode(request, Dialect(replays_reasoning=True))
+    assert encoder.encode(request, Dialect()) == plain
+
+
 def test_equal_looking_parts_are_told_apart() -> None:
     encoder = RequestEncoder(PLAIN)
     for number in range(50):

@@ -44,6 +44,12 @@ def test_an_authority_is_added_to_the_usual_ones(name: str, authority: Path) -> 
     assert len(tls_context({name: str(authority)}).get_ca_certs()) == USUAL + 1
 
 
+def test_a_folder_of_authorities_is_looked_into(tmp_path: Path, authority: Path) -> None:
+    (tmp_path / "corp.pem").write_bytes(authority.read_bytes())
+    context = tls_context({"SSL_CERT_DIR": str(tmp_path)})
+    assert context.cert_store_stats()["x509_ca"] >= USUAL  # such a folder is read when needed
+
+
 @pytest.mark.parametrize("content", [None, "", "no certificate", b"\x00\xff"])
 def test_a_file_that_is_no_authority_is_logged_and_changes_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str | bytes | None
