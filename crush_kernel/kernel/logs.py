@@ -2,13 +2,19 @@
 
 It is for developers: one line a request, a tool call and a failure, never a prompt, a key
 or the content of a file. Nothing is created before there is something to say, and where
-nothing can be written the kernel goes on without a log.
+nothing can be written the kernel goes on without a log. A project may come from a stranger
+with links in the place of the log: nothing is ever written through one.
 """
 
 import logging
+import os
+import stat
+from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+
+from crush_kernel.tools.paths import printable
 
 FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"
 MAX_BYTES = 1_000_000
@@ -20,22 +26,44 @@ class DataDirectoryHandler(RotatingFileHandler):
 
     def __init__(self, data_directory: Path) -> None:
         self._data_directory = data_directory
+        self._ignore_file = data_directory / ".gitignore"
         path = data_directory / "logs" / "kernel.log"
         super().__init__(
             path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8", delay=True
         )
-        self.setFormatter(logging.Formatter(FORMAT))
+        self.setFormatter(OneLineFormatter(FORMAT))
 
     def _open(self) -> TextIOWrapper:
-        self._data_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        ignore = self._data_directory / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
-        Path(self.baseFilename).parent.mkdir(exist_ok=True)
-        return super()._open()
+        path = Path(self.baseFilename)
+        for folder in (self._data_directory, path.parent):
+            # Not its parents: a project that was deleted stays deleted.
+            folder.mkdir(mode=0o700, exist_ok=True)
+            if folder.is_symlink():
+                raise OSError("the log would be written somewhere else")
+        with suppress(FileExistsError), self._ignore_file.open("x", encoding="utf-8") as ignore:
+            ignore.write("*\n")
+        return open(path, "a", encoding="utf-8", opener=_open_own_file)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
         """Give up on the log, not on the turn: a full disk must not print into the server."""
+
+
+class OneLineFormatter(logging.Formatter):
+    """Keeps a record on its line, whatever names a model has made up."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        """Return the line of `record`."""
+        return printable(super().formatMessage(record))
+
+
+def _open_own_file(path: str, flags: int) -> int:
+    """Open a regular file that has no other name, and neither follow nor wait for anything."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
+        os.close(descriptor)
+        raise OSError("the log is no file of its own")
+    return descriptor
 
 
 def attach_log(data_directory: Path) -> None:

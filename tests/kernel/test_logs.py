@@ -1,6 +1,8 @@
 """Where the kernel writes its log, and what happens where it cannot."""
 
 import logging
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,3 +41,54 @@ def test_where_nothing_can_be_written_nothing_is_said(
     handler.emit(record("hello"))
     handler.close()
     assert capfd.readouterr() == ("", "")
+
+
+def test_no_record_can_forge_another(tmp_path: Path) -> None:
+    handler = DataDirectoryHandler(tmp_path / ".crush")
+    handler.emit(record("tool x\n2026 INFO all is well\x1b[2J took 1 s"))
+    handler.close()
+    text = (tmp_path / ".crush/logs/kernel.log").read_text("utf-8")
+    assert text.count("\n") == 1
+    assert text.rstrip("\n").isprintable()
+
+
+def make_pipe(path: Path, _: Path) -> None:
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "plant"),
+    [
+        pytest.param(".crush", Path.symlink_to, id="the data directory leads elsewhere"),
+        pytest.param(".crush/logs", Path.symlink_to, id="the folder leads elsewhere"),
+        pytest.param(".crush/logs/kernel.log", Path.symlink_to, id="the log leads elsewhere"),
+        pytest.param(".crush/logs/kernel.log", Path.hardlink_to, id="the log is another file"),
+        pytest.param(".crush/.gitignore", Path.symlink_to, id="the ignore file leads elsewhere"),
+        pytest.param(".crush/logs/kernel.log", make_pipe, id="the log is a pipe"),
+    ],
+)
+def test_a_strangers_project_cannot_lead_the_log_elsewhere(
+    tmp_path: Path, name: str, plant: Callable[[Path, Path], None]
+) -> None:
+    project, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+    (project / name).parent.mkdir(parents=True)
+    is_folder = not Path(name).suffix
+    if is_folder:
+        elsewhere.mkdir()
+    elif name.endswith("log"):
+        elsewhere.write_text("as it was", "utf-8")
+    plant(project / name, elsewhere)
+    handler = DataDirectoryHandler(project / ".crush")
+    handler.emit(record("hello"))
+    handler.close()
+    if is_folder:
+        assert list(elsewhere.iterdir()) == []
+    else:
+        assert not elsewhere.exists() or elsewhere.read_text("utf-8") == "as it was"
+
+
+def test_a_deleted_project_is_not_made_again(tmp_path: Path) -> None:
+    handler = DataDirectoryHandler(tmp_path / "deleted" / ".crush")
+    handler.emit(record("hello"))
+    handler.close()
+    assert list(tmp_path.iterdir()) == []
