@@ -77,7 +77,7 @@ class CellRunner:
                 case Shell(command=command):
                     await self._shell(command, outlet, cell_id, front_end)
         except CrushKernelError as error:
-            return _failed(error, outlet)
+            return outlet.fail(error)
         return {}
 
     async def complete(self, code: str, cursor: int) -> Reply:
@@ -228,19 +228,6 @@ def show(what: Rendered, outlet: Outlet, front_end: FrontEnd) -> None:
     else:
         content: Reply = {"data": what.bundle(), "metadata": {}, "transient": {}}
         outlet.publish("display_data", content)
-
-
-def _failed(error: CrushKernelError, outlet: Outlet) -> Reply:
-    """Publish the `error` output of a failed cell and return what its reply says."""
-    name, message = type(error).__name__, " ".join(str(error).split())
-    hint = f" {error.hint}" if error.hint else ""
-    content: Reply = {
-        "ename": name,
-        "evalue": message,
-        "traceback": [f"{name}: {message}{hint}"],
-    }
-    outlet.publish("error", content)
-    return {"status": "error", **content}
 
 
 def _is_bulk(event: Event) -> bool:

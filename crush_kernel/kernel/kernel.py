@@ -22,6 +22,7 @@ import signal
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from fnmatch import fnmatch
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,8 +31,9 @@ import comm
 from ipykernel.kernelbase import Kernel
 
 from crush_kernel import __version__
+from crush_kernel.errors import CrushKernelError
 from crush_kernel.kernel.bridge import Engine
-from crush_kernel.kernel.outlet import Outlet
+from crush_kernel.kernel.outlet import Outlet, error_content, packing_any_text
 
 if TYPE_CHECKING:
     # These cost a quarter of a second to import: `_open_runtime` does it on the engine.
@@ -71,10 +73,11 @@ class CrushKernel(Kernel):
         super().__init__(
             **{name: kwargs[name] for name in kwargs if name not in ("debugpy_stream", "user_ns")}
         )
+        self.session.pack = packing_any_text(self.session.pack)
         self.comm_manager = comm.get_comm_manager()
         for kind in ("comm_open", "comm_msg", "comm_close"):
             self.shell_handlers[kind] = getattr(self.comm_manager, kind)
-        self._engine = Engine["Runtime"](_open_runtime)
+        self._engine = Engine["Runtime"](partial(_open_runtime, Path.cwd()))
         self._runner: CellRunner | None = None
         self._cell_turn = asyncio.Lock()
         self._received = 0
@@ -165,8 +168,9 @@ class CrushKernel(Kernel):
                     await result
             else:
                 logger.warning("unknown message type %r", msg_type)
-        except Exception:
-            logger.exception("the handler of %s failed", msg_type)
+        except Exception as error:
+            logger.exception("the handler of %r failed", msg_type)
+            self._reply_with(error, ident, message)
         # Widgets send their next change only after the idle; the page shows the last
         # status that came, so a running cell has to say once more that it is busy.
         self._publish_status("idle", "shell", parent=message)
@@ -174,6 +178,13 @@ class CrushKernel(Kernel):
             self._publish_status("busy", "shell", parent=self._outlet.parent)
         if msg_type == "kernel_info_request":
             self._warm_up()
+
+    def _reply_with(self, error: Exception, ident: object, request: Reply) -> None:
+        """Answer a request that failed, since whoever sent it waits."""
+        kind, is_request, _ = str(request["header"]["msg_type"]).rpartition("_request")
+        if is_request:
+            content = {"status": "error", **error_content(error)}
+            self.session.send(self.shell_stream, f"{kind}_reply", content, request, ident=ident)
 
     # Interrupt and shutdown
 
@@ -210,6 +221,14 @@ class CrushKernel(Kernel):
         self._spawn(close_and_stop())
 
     # Cells
+
+    async def execute_request(self, stream: object, ident: object, parent: Reply) -> None:
+        """Have a cell run, and send its one reply even if the request makes no sense."""
+        try:
+            await super().execute_request(stream, ident, parent)
+        except Exception as error:
+            logger.exception("an execute request failed")
+            self._reply_with(error, ident, parent)
 
     async def do_execute(
         self,
@@ -252,8 +271,14 @@ class CrushKernel(Kernel):
             self._is_interrupted = False
 
     async def _run(self, code: str, outlet: Outlet, *, cell_id: str, allow_stdin: bool) -> Reply:
-        runner = await self._ready()
-        return await runner.run(code, outlet=outlet, cell_id=cell_id, allow_stdin=allow_stdin)
+        try:
+            runner = await self._ready()
+            return await runner.run(code, outlet=outlet, cell_id=cell_id, allow_stdin=allow_stdin)
+        except CrushKernelError as error:
+            return outlet.fail(error)
+        except Exception as error:
+            logger.exception("a cell failed unexpectedly")
+            return outlet.fail(error)
 
     async def do_complete(self, code: str, cursor_pos: int) -> Reply:
         """Complete `/` commands and `@` files."""
@@ -328,11 +353,11 @@ class CrushKernel(Kernel):
 
 
 @asynccontextmanager
-async def _open_runtime() -> "AsyncGenerator[Runtime]":
+async def _open_runtime(cwd: Path) -> "AsyncGenerator[Runtime]":
     """Import what is heavy and open the runtime. Engine thread."""
     from crush_kernel.runtime import open_runtime  # noqa: PLC0415 - after kernel_info
 
     import_module("crush_kernel.kernel.cellrunner")
 
-    async with open_runtime(environ=dict(os.environ), cwd=Path.cwd()) as runtime:
+    async with open_runtime(environ=dict(os.environ), cwd=cwd) as runtime:
         yield runtime

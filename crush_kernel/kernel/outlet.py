@@ -9,15 +9,25 @@ context variable that a widget's callback does not share.
 
 import asyncio
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import zmq
 
+from crush_kernel.errors import CrushKernelError
+from crush_kernel.kernel.plaintext import visible
+
 JsonContent = dict[str, Any]
+
+Pack = Callable[[object], bytes]
+"""Makes JSON in UTF-8 of a part of a message."""
 
 POLL_S = 0.05
 """How often the keyboard is looked at; nobody types faster."""
+
+MAX_ERROR_CHARS = 1000
+"""How long the sentence of an error may be that somebody else has worded."""
 
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
@@ -52,8 +62,14 @@ class Outlet:
     ident: bytes | list[bytes] | None
 
     def publish(self, msg_type: str, content: JsonContent) -> None:
-        """Send one message on IOPub. Lone surrogates, which no JSON carries, are replaced."""
-        self.session.send(self.iopub, msg_type, cast("JsonContent", _clean(content)), self.parent)
+        """Send one message on IOPub."""
+        self.session.send(self.iopub, msg_type, content, self.parent)
+
+    def fail(self, error: Exception) -> JsonContent:
+        """Publish the `error` output of a failed cell and return what its reply says."""
+        content = error_content(error)
+        self.publish("error", content)
+        return {"status": "error", **content}
 
     async def read_line(self, prompt: str) -> str:
         """Show `prompt` in the front end and return the line the user types.
@@ -73,13 +89,53 @@ class Outlet:
             await asyncio.sleep(POLL_S)
 
 
+def error_content(error: Exception) -> JsonContent:
+    """Return how the protocol tells of `error`.
+
+    A console prints it as it is, so nothing in it can steer a terminal.
+    """
+    if not isinstance(error, CrushKernelError):
+        error = CrushKernelError(
+            f"The kernel failed unexpectedly: {type(error).__name__}: {error}",
+            hint="Run the cell again; if that does not help, restart the kernel.",
+        )
+    name, message, hint = type(error).__name__, _line(str(error)), _line(error.hint)
+    told = " ".join(filter(None, (message, hint)))
+    return {"ename": name, "evalue": message, "traceback": [f"{name}: {told}"]}
+
+
+def packing_any_text(pack: Pack) -> Pack:
+    """Return `pack` so that half a character, which no JSON carries, goes as U+FFFD.
+
+    A cell, the name of a file and the output of a program may all hold one. jupyter_client
+    raises on some of them and writes others as bytes that are no UTF-8.
+    """
+
+    def packed(message: object) -> bytes:
+        try:
+            data = pack(message)
+            if not data.isascii():
+                data.decode()
+        except UnicodeError:
+            return pack(_clean(message))
+        return data
+
+    return packed
+
+
+def _line(text: str) -> str:
+    line = " ".join(visible(text).split())
+    return line if len(line) <= MAX_ERROR_CHARS else line[: MAX_ERROR_CHARS - 1] + "…"
+
+
 def _clean(value: object) -> object:
     match value:
         case str():
             return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
         case dict():
-            return {key: _clean(item) for key, item in cast("JsonContent", value).items()}
-        case list():
+            items = cast("dict[object, object]", value).items()
+            return {_clean(key): _clean(item) for key, item in items}
+        case list() | tuple():
             return [_clean(item) for item in cast("list[object]", value)]
         case _:
             return value

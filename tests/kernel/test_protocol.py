@@ -1,8 +1,12 @@
 """What a front end can rely on, message by message."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from tests.fakes.kernel import RunningKernel
+from tests.fakes.kernel import RunningKernel, running_kernel
+from tests.fakes.offline import offline_script
 
 pytestmark = pytest.mark.slow
 
@@ -136,3 +140,52 @@ def test_malformed_messages_do_not_harm_the_kernel(shared_kernel: RunningKernel)
     message = shared_kernel.client.session.msg("no_such_request", {})
     channel.send(message)
     assert shared_kernel.run("hello").status == "ok"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("hello \ud800", id="half a character"),
+        pytest.param("/\udcff", id="a byte that is no text"),
+        pytest.param(5, id="no text at all"),
+    ],
+)
+def test_whatever_a_cell_holds_it_gets_one_reply(shared_kernel: RunningKernel, code: str) -> None:
+    body = {"code": code, "silent": False, "allow_stdin": False, "stop_on_error": True}
+    # As a browser sends it: escaped.
+    session = shared_kernel.client.session
+    message = session.msg("execute_request", body)
+    ascii_frames = session.serialize({**message, "content": json.dumps(body).encode()})
+    shared_kernel.client.shell_channel.socket.send_multipart(ascii_frames)
+    assert shared_kernel.reply(message["header"]["msg_id"])["content"]["status"] in ("ok", "error")
+    assert shared_kernel.run("hello").status == "ok"
+
+
+@pytest.mark.parametrize("code", ["/mod\x1b]8;;http://x\x07el", "/model \x1b[2J\u202e"])
+def test_an_error_is_one_line_that_cannot_steer_a_terminal(
+    shared_kernel: RunningKernel, code: str
+) -> None:
+    content = shared_kernel.run(code).reply["content"]
+    assert content["status"] == "error"
+    assert all(text.isprintable() for text in (content["evalue"], *content["traceback"]))
+
+
+def test_a_kernel_whose_folder_is_deleted_goes_on(tmp_path: Path) -> None:
+    home, cwd = tmp_path / "home", tmp_path / "cwd"
+    home.mkdir()
+    cwd.mkdir()
+    with running_kernel(cwd=cwd, home=home, env=offline_script(home)) as kernel:
+        cwd.rmdir()
+        assert "does not exist" in kernel.run("look").markdown
+        command = kernel.run("!pwd")
+        assert (command.status, command.reply["content"]["ename"]) == ("error", "ToolError")
+        cwd.mkdir()
+        assert kernel.run("!pwd").status == "ok"
+
+
+def test_a_request_that_makes_no_sense_is_answered(shared_kernel: RunningKernel) -> None:
+    for kind in ("complete", "inspect"):
+        content = {"code": 5, "cursor_pos": "x", "detail_level": 0}
+        assert (
+            shared_kernel.shell_request(f"{kind}_request", content)["content"]["status"] == "error"
+        )
