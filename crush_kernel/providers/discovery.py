@@ -16,7 +16,7 @@ from ssl import SSLContext
 from typing import Final, cast
 
 import anyio
-import httpx
+import httpx2
 from pydantic import JsonValue
 
 from crush_kernel.messages import JsonObject
@@ -113,7 +113,7 @@ async def list_models(
     return ()
 
 
-async def _ask_ollama(client: httpx.AsyncClient, finding: _Finding) -> None:
+async def _ask_ollama(client: httpx2.AsyncClient, finding: _Finding) -> None:
     root = finding.base_url.removesuffix("/v1")
     answer = await _ask(client, f"{root}/api/tags")
     names = [name for name, _ in entries_of(answer, "models", "name") if is_for_chat(name)]
@@ -169,7 +169,7 @@ def _ollama_setting(parameters: JsonValue) -> int:
     return 0
 
 
-async def _ask_lmstudio(client: httpx.AsyncClient, finding: _Finding) -> None:
+async def _ask_lmstudio(client: httpx2.AsyncClient, finding: _Finding) -> None:
     root = finding.base_url.removesuffix("/v1")
     answer = await _ask(client, f"{finding.base_url}/models")
     # The names first: what the newer interfaces add may come too late.
@@ -212,7 +212,7 @@ def _lmstudio_model(name: str, entry: JsonObject) -> ModelInfo:
     )
 
 
-async def _ask_llamacpp(client: httpx.AsyncClient, finding: _Finding) -> None:
+async def _ask_llamacpp(client: httpx2.AsyncClient, finding: _Finding) -> None:
     answer = await _ask(client, f"{finding.base_url}/models")
     finding.models = {
         name: listed_model("llamacpp", name, entry) for name, entry in chat_entries(answer)
@@ -225,10 +225,10 @@ _ASK: Final = {"ollama": _ask_ollama, "lmstudio": _ask_lmstudio, "llamacpp": _as
 @asynccontextmanager
 async def _client(
     *, verify: SSLContext | bool, base_url: str = ""
-) -> AsyncGenerator[httpx.AsyncClient]:
+) -> AsyncGenerator[httpx2.AsyncClient]:
     # Without a base URL the servers are this machine's own: no proxy leads to them.
-    client = httpx.AsyncClient(
-        timeout=None,  # noqa: S113 - every use is inside a deadline
+    client = httpx2.AsyncClient(
+        timeout=None,
         verify=verify,
         trust_env=bool(base_url),
         headers={"Accept": "application/json", "Accept-Encoding": "identity"},
@@ -238,7 +238,7 @@ async def _client(
 
 
 async def _ask(
-    client: httpx.AsyncClient,
+    client: httpx2.AsyncClient,
     url: str,
     *,
     headers: Mapping[str, str] | None = None,
@@ -256,6 +256,6 @@ async def _ask(
                 if len(content) > MAX_BODY_BYTES:
                     return None
         return cast("JsonValue", json.loads(content))
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError) as error:
         logger.debug("%s does not list its models: %s", url, error)
         return None

@@ -1,6 +1,6 @@
 """The adapter for servers that speak OpenAI's chat completions.
 
-One request is one POST over httpx, its reply a stream that is cut into events by
+One request is one POST over httpx2, its reply a stream that is cut into events by
 `openai_reply`. Every byte that comes is a sign of life, comments included; silence has a
 limit, one for the first byte and one for the rest. A parameter that the server refuses by
 name is left out or renamed from then on. Never retries by itself.
@@ -14,7 +14,7 @@ from ssl import SSLContext
 from typing import Final, cast
 
 import anyio
-import httpx
+import httpx2
 
 from crush_kernel.errors import AuthenticationFailed, ConnectionLost, ProviderError
 from crush_kernel.messages import calls_of
@@ -42,7 +42,7 @@ _DRAIN_TIMEOUT_S: Final = 0.25
 was read to its end serves the next request, which saves a handshake."""
 
 _KEEP_ALIVE_S: Final = 90.0
-"""A step's tools run for a while; httpx itself would close the connection after 5 s."""
+"""A step's tools run for a while; httpx2 itself would close the connection after 5 s."""
 
 _ERROR_TIMEOUT_S: Final = 10.0
 """For the body of a refusal, whose status already says most."""
@@ -63,7 +63,7 @@ class OpenAIModel:
         idle_timeout_s: float = IDLE_TIMEOUT_S,
         headers: Mapping[str, str] | None = None,
         verify: SSLContext | bool = True,
-        transport: httpx.AsyncBaseTransport | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         """Prepare to talk; nothing is sent yet.
 
@@ -90,14 +90,14 @@ class OpenAIModel:
         self._idle_timeout_s = idle_timeout_s
         self._dialect = dialect_of(info.provider)
         self._encoder = RequestEncoder(info)
-        self._client = httpx.AsyncClient(
+        self._client = httpx2.AsyncClient(
             headers={**_headers(info.provider, api_key), **(headers or {})},
-            timeout=httpx.Timeout(
+            timeout=httpx2.Timeout(
                 CONNECT_TIMEOUT_S,
                 read=max(first_byte_timeout_s, idle_timeout_s),
                 write=first_byte_timeout_s,
             ),
-            limits=httpx.Limits(keepalive_expiry=_KEEP_ALIVE_S),
+            limits=httpx2.Limits(keepalive_expiry=_KEEP_ALIVE_S),
             # Without TLS there is nothing to verify, and loading certificates takes a while.
             verify=verify if address.scheme == "https" else False,
             # No proxy leads to this machine, whatever the environment says.
@@ -132,7 +132,7 @@ class OpenAIModel:
         """Close the connections; safe to repeat."""
         await self._client.aclose()
 
-    async def _respond(self, request: ModelRequest, deadline: float) -> httpx.Response:
+    async def _respond(self, request: ModelRequest, deadline: float) -> httpx2.Response:
         """Return the response to `request`, worded so that the server accepts it."""
         tried = {self._dialect}
         while True:
@@ -149,7 +149,7 @@ class OpenAIModel:
             tried.add(better)
             self._dialect = better
 
-    async def _send(self, body: bytes, deadline: float) -> httpx.Response:
+    async def _send(self, body: bytes, deadline: float) -> httpx2.Response:
         message = self._client.build_request("POST", self._url, content=body)
         try:
             with anyio.move_on_after(deadline - anyio.current_time()):
@@ -158,14 +158,14 @@ class OpenAIModel:
                 # nothing; a scope around every chunk would cost as much as reading it.
                 message.extensions["timeout"]["read"] = self._idle_timeout_s
                 return response
-        except httpx.HTTPError as error:
+        except httpx2.HTTPError as error:
             raise self._lost(error) from error
         raise silent(self._info.provider, self._first_byte_timeout_s)
 
-    async def _read_error(self, response: httpx.Response) -> str:
+    async def _read_error(self, response: httpx2.Response) -> str:
         """Return the body of a refusal, as much of it as comes soon and is worth reading."""
         body = b""
-        with suppress(httpx.HTTPError), anyio.move_on_after(_ERROR_TIMEOUT_S):
+        with suppress(httpx2.HTTPError), anyio.move_on_after(_ERROR_TIMEOUT_S):
             async for chunk in response.aiter_bytes():
                 body += chunk
                 if len(body) > _MAX_ERROR_BYTES:
@@ -174,7 +174,7 @@ class OpenAIModel:
         return body[:_MAX_ERROR_BYTES].decode("utf-8", "replace")
 
     async def _events(
-        self, response: httpx.Response, ids: "_Ids", deadline: float
+        self, response: httpx2.Response, ids: "_Ids", deadline: float
     ) -> AsyncGenerator[StreamEvent]:
         decoder = ReplyDecoder(self._info.provider, ids.claim, secrets=self._secrets)
         async with aclosing(_body(response)) as body:
@@ -191,9 +191,9 @@ class OpenAIModel:
                     yield event
             except NotAReply as page:
                 raise self._refused(response, page.body) from page
-            except httpx.HTTPError as error:
+            except httpx2.HTTPError as error:
                 raise self._lost(error) from error
-            with suppress(httpx.HTTPError), anyio.move_on_after(_DRAIN_TIMEOUT_S):
+            with suppress(httpx2.HTTPError), anyio.move_on_after(_DRAIN_TIMEOUT_S):
                 await anext(body, b"")
 
     async def _first_chunk(self, body: AsyncGenerator[bytes], deadline: float) -> bytes:
@@ -206,18 +206,18 @@ class OpenAIModel:
     ) -> list[StreamEvent]:
         """Return what follows the end of the reply; that it may not come does no harm."""
         events: list[StreamEvent] = []
-        with suppress(httpx.HTTPError), anyio.move_on_after(_USAGE_TIMEOUT_S):
+        with suppress(httpx2.HTTPError), anyio.move_on_after(_USAGE_TIMEOUT_S):
             while not decoder.is_done and (chunk := await anext(body, b"")):
                 events += decoder.feed(chunk)
         return [*events, *decoder.finish()]
 
-    def _lost(self, error: httpx.HTTPError) -> ConnectionLost:
-        if isinstance(error, httpx.ReadTimeout):
+    def _lost(self, error: httpx2.HTTPError) -> ConnectionLost:
+        if isinstance(error, httpx2.ReadTimeout):
             return silent(self._info.provider, self._idle_timeout_s)
         provider, secrets = self._info.provider, self._secrets
         return unreachable(provider, error, address=self._address, secrets=secrets)
 
-    def _refused(self, response: httpx.Response, body: str) -> ProviderError:
+    def _refused(self, response: httpx2.Response, body: str) -> ProviderError:
         return from_response(
             self._info.provider,
             response.status_code,
@@ -250,11 +250,11 @@ class _Ids:
         return name
 
 
-async def _body(response: httpx.Response) -> AsyncGenerator[bytes]:
+async def _body(response: httpx2.Response) -> AsyncGenerator[bytes]:
     """Yield the bytes of the body, decoded if need be."""
     if response.headers.get("content-encoding", "identity") == "identity":
-        # As httpx iterates it, less two generators that do nothing for plain bytes.
-        stream = cast("httpx.AsyncByteStream", response.stream)  # the client is async
+        # As httpx2 iterates it, less two generators that do nothing for plain bytes.
+        stream = cast("httpx2.AsyncByteStream", response.stream)  # the client is async
     else:
         stream = response.aiter_bytes()
     async for chunk in stream:

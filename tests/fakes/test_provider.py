@@ -2,7 +2,7 @@
 
 import threading
 
-import httpx
+import httpx2
 import pytest
 
 from tests.fakes.provider.delivery import plan_steps
@@ -23,8 +23,8 @@ from tests.fakes.provider.server import FakeProvider, Received
 BODY = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "hi"}]}
 
 
-def ask(provider: FakeProvider) -> httpx.Response:
-    return httpx.post(f"{provider.openai_url}/chat/completions", json=BODY)
+def ask(provider: FakeProvider) -> httpx2.Response:
+    return httpx2.post(f"{provider.openai_url}/chat/completions", json=BODY)
 
 
 def test_requests_are_kept_with_headers_and_body(provider: FakeProvider) -> None:
@@ -60,8 +60,8 @@ def test_an_http_reply_goes_out_as_it_is(provider: FakeProvider) -> None:
 
 def test_further_pages_can_be_served(provider: FakeProvider) -> None:
     provider.pages["/api/tags"] = HttpReply(200, {"models": []})
-    assert httpx.get(f"{provider.url}/api/tags").json() == {"models": []}
-    assert httpx.get(f"{provider.url}/api/ps").status_code == 404
+    assert httpx2.get(f"{provider.url}/api/tags").json() == {"models": []}
+    assert httpx2.get(f"{provider.url}/api/ps").status_code == 404
 
 
 def test_comments_go_before_every_event(provider: FakeProvider) -> None:
@@ -72,7 +72,7 @@ def test_comments_go_before_every_event(provider: FakeProvider) -> None:
 @pytest.mark.parametrize("after", [0, 5, -3])
 def test_a_cut_ends_the_connection_within_the_body(provider: FakeProvider, after: int) -> None:
     provider.play(RawReply("data: 12345678\n\n", fault=Cut(after)))
-    with pytest.raises(httpx.RemoteProtocolError):
+    with pytest.raises(httpx2.RemoteProtocolError):
         ask(provider)
 
 
@@ -83,7 +83,7 @@ def test_a_clean_cut_ends_the_body_early(provider: FakeProvider) -> None:
 
 def test_a_reset_is_a_reset(provider: FakeProvider) -> None:
     provider.play(RawReply("data: 12345678\n\n", fault=Reset(5)))
-    with pytest.raises(httpx.ReadError):
+    with pytest.raises(httpx2.ReadError):
         ask(provider)
 
 
@@ -105,7 +105,7 @@ def test_a_stall_ends_when_it_is_released(provider: FakeProvider, after: int | N
 def test_a_client_that_leaves_a_stalled_reply_is_noticed(provider: FakeProvider) -> None:
     provider.play(Reply((Say(("a", Hold(), "b")),)))
     with (
-        httpx.Client() as client,
+        httpx2.Client() as client,
         client.stream("POST", f"{provider.openai_url}/chat/completions", json=BODY) as response,
     ):
         assert next(response.iter_bytes())

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Mapping
 
-import httpx
+import httpx2
 import pytest
 
 from crush_kernel.messages import Usage
@@ -50,9 +50,9 @@ def anthropic_body(*messages: Json, **changes: object) -> dict[str, object]:
     return {**body, "messages": list(messages), **changes}
 
 
-def ask_anthropic(provider: FakeProvider, body: Json) -> httpx.Response:
+def ask_anthropic(provider: FakeProvider, body: Json) -> httpx2.Response:
     headers = {"x-api-key": "key", "anthropic-version": "2023-06-01"}
-    return httpx.post(f"{provider.url}/v1/messages", json=body, headers=headers)
+    return httpx2.post(f"{provider.url}/v1/messages", json=body, headers=headers)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ THINKING: Json = {"type": "thinking", "thinking": "hm\u00a0…", "signature": "s
 REDACTED: Json = {"type": "redacted_thinking", "data": "EncRypted"}
 
 
-def _after_thinking(provider: FakeProvider, *blocks: Json | str) -> httpx.Response:
+def _after_thinking(provider: FakeProvider, *blocks: Json | str) -> httpx2.Response:
     """Ask with a history whose reply is `blocks`, after the provider has said THINKING."""
     provider.play(
         Reply((Think("hm\u00a0…", "s+/="), ThinkRedacted("EncRypted"), Say("ok"), Call("view", {})))
@@ -320,14 +320,14 @@ def test_anthropic_refuses_thinking_that_came_back_changed(
 def test_anthropic_wants_a_key_and_a_version(provider: FakeProvider) -> None:
     url = f"{provider.url}/v1/messages"
     body = anthropic_body(user("hi"))
-    assert httpx.post(url, json=body).status_code == 401
-    assert httpx.post(url, json=body, headers={"x-api-key": "key"}).status_code == 400
+    assert httpx2.post(url, json=body).status_code == 401
+    assert httpx2.post(url, json=body, headers={"x-api-key": "key"}).status_code == 400
 
 
 def test_anthropic_refuses_a_body_that_is_not_json(provider: FakeProvider) -> None:
     headers = {"x-api-key": "k", "anthropic-version": "1", "content-type": "application/json"}
     for body in (b"{", b"[]", b'"\\ud800"', b'{"model": "\xff"}'):
-        response = httpx.post(f"{provider.url}/v1/messages", content=body, headers=headers)
+        response = httpx2.post(f"{provider.url}/v1/messages", content=body, headers=headers)
         assert response.status_code == 400
         assert response.json()["error"]["type"] == "invalid_request_error"
 
@@ -357,8 +357,8 @@ def openai_body(*messages: Json, **changes: object) -> dict[str, object]:
     return {"model": "qwen3", "stream": True, "messages": list(messages), **changes}
 
 
-def ask_openai(provider: FakeProvider, body: Json) -> httpx.Response:
-    return httpx.post(f"{provider.openai_url}/chat/completions", json=body)
+def ask_openai(provider: FakeProvider, body: Json) -> httpx2.Response:
+    return httpx2.post(f"{provider.openai_url}/chat/completions", json=body)
 
 
 OPENAI_TOOL: Json = {
@@ -546,7 +546,7 @@ def test_a_wrong_key_and_an_unknown_model_are_refused(provider: FakeProvider) ->
     body = openai_body(said("hi"))
     assert ask_openai(provider, body).status_code == 401
     assert ask_anthropic(provider, anthropic_body(user("hi"))).status_code == 401
-    assert httpx.get(f"{provider.openai_url}/models").status_code == 401
+    assert httpx2.get(f"{provider.openai_url}/models").status_code == 401
     provider.keys = frozenset()
     provider.refuses_other_models = True
     assert ask_openai(provider, body).status_code == 404
@@ -554,9 +554,9 @@ def test_a_wrong_key_and_an_unknown_model_are_refused(provider: FakeProvider) ->
 
 def test_models_are_listed_in_both_dialects(provider: FakeProvider) -> None:
     provider.models = ("m1", "m2")
-    openai = httpx.get(f"{provider.openai_url}/models").json()
+    openai = httpx2.get(f"{provider.openai_url}/models").json()
     headers = {"x-api-key": "k", "anthropic-version": "2023-06-01"}
-    anthropic = httpx.get(f"{provider.url}/v1/models", headers=headers).json()
+    anthropic = httpx2.get(f"{provider.url}/v1/models", headers=headers).json()
     assert [model["id"] for model in openai["data"]] == ["m1", "m2"]
     assert [model["id"] for model in anthropic["data"]] == ["m1", "m2"]
     assert [visit.path for visit in provider.visits] == ["/v1/models", "/v1/models"]

@@ -8,7 +8,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 
 import anyio
 import anyio.to_thread
-import httpx
+import httpx2
 import pytest
 from anyio.abc import SocketStream
 
@@ -77,7 +77,7 @@ async def model_at(
     key: str = "test-key",
     first_byte_timeout_s: float = 5,
     idle_timeout_s: float = 5,
-    transport: httpx.AsyncBaseTransport | None = None,
+    transport: httpx2.AsyncBaseTransport | None = None,
 ) -> AsyncGenerator[OpenAIModel]:
     model = OpenAIModel(
         info,
@@ -224,13 +224,13 @@ async def test_a_parameter_that_is_refused_is_renamed_from_then_on(provider: Fak
 async def test_a_server_that_knows_no_stream_options_is_asked_without() -> None:
     asked: list[bool] = []
 
-    def respond(request: httpx.Request) -> httpx.Response:
+    def respond(request: httpx2.Request) -> httpx2.Response:
         asked.append("stream_options" in json.loads(request.content))
         if asked[-1]:
-            return httpx.Response(422, json={"detail": "extra field: stream_options"})
-        return httpx.Response(200, text="data: [DONE]\n\n")
+            return httpx2.Response(422, json={"detail": "extra field: stream_options"})
+        return httpx2.Response(200, text="data: [DONE]\n\n")
 
-    async with model_at("http://x/v1", transport=httpx.MockTransport(respond)) as model:
+    async with model_at("http://x/v1", transport=httpx2.MockTransport(respond)) as model:
         await ask(model)
         await ask(model)
     assert asked == [True, False, False]
@@ -239,13 +239,13 @@ async def test_a_server_that_knows_no_stream_options_is_asked_without() -> None:
 async def test_a_server_that_refuses_whatever_is_changed_is_not_asked_for_ever() -> None:
     asked: list[object] = []
 
-    def respond(request: httpx.Request) -> httpx.Response:
+    def respond(request: httpx2.Request) -> httpx2.Response:
         asked.append(json.loads(request.content))
         said = "unknown: stream_options, reasoning_content, max_completion_tokens, max_tokens"
-        return httpx.Response(400, json={"error": {"message": said}})
+        return httpx2.Response(400, json={"error": {"message": said}})
 
     request = ModelRequest("", HELLO.messages, max_output_tokens=5)
-    async with model_at("http://x/v1", transport=httpx.MockTransport(respond)) as model:
+    async with model_at("http://x/v1", transport=httpx2.MockTransport(respond)) as model:
         assert isinstance(await failure(model, request), RequestRejected)
     assert len(asked) <= 5
 
@@ -296,10 +296,10 @@ async def test_what_to_wait_is_read_from_the_reply(provider: FakeProvider) -> No
 
 
 async def test_the_key_never_appears_in_an_error() -> None:
-    def respond(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(401, text=f"bad key: {request.headers['authorization']}")
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(401, text=f"bad key: {request.headers['authorization']}")
 
-    transport = httpx.MockTransport(respond)
+    transport = httpx2.MockTransport(respond)
     async with model_at("http://x/v1", key="hush-hush-key", transport=transport) as model:
         error = await failure(model)
     assert "hush" not in f"{error} {error.detail} {error.hint}"
@@ -442,16 +442,16 @@ async def test_a_server_that_ignores_stream_is_understood(provider: FakeProvider
 async def test_a_compressed_stream_is_read_all_the_same() -> None:
     body = b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
 
-    def respond(request: httpx.Request) -> httpx.Response:  # noqa: ARG001
-        return httpx.Response(
+    def respond(request: httpx2.Request) -> httpx2.Response:  # noqa: ARG001
+        return httpx2.Response(
             200, headers={"content-encoding": "gzip"}, stream=_Pieces(gzip.compress(body))
         )
 
-    async with model_at("http://x/v1", transport=httpx.MockTransport(respond)) as model:
+    async with model_at("http://x/v1", transport=httpx2.MockTransport(respond)) as model:
         assert (await ask(model)).parts == (Text("Hi"),)
 
 
-class _Pieces(httpx.AsyncByteStream):
+class _Pieces(httpx2.AsyncByteStream):
     def __init__(self, data: bytes) -> None:
         self._data = data
 
