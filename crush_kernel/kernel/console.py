@@ -27,6 +27,8 @@ from crush_kernel.permissions.rules import PermissionRequest
 
 INTERVAL_S = 0.05
 DIFF_LINES = 40
+QUESTION_LINES = 2000
+"""Of a diff that is asked about, as good as all; a console can be scrolled."""
 
 PROMPT = "Allow? [y] once  [s] for this session  [n] no, or say why not: "
 
@@ -60,7 +62,7 @@ class ConsoleDisplay:
                 self._write(visible(text))
             case ToolStarted():
                 self._calls[event.call_id] = event
-                self._line(f"● {event.name} {visible(event.summary)}".rstrip())
+                self._line(f"● {render.short(event.name)} {render.short(event.summary)}".rstrip())
             case PermissionSettled():
                 self._words[event.request.call_id] = event
             case ToolFinished():
@@ -122,11 +124,11 @@ class ConsoleDisplay:
             permission=render.permission_words(settled) if settled else "",
             is_denied=settled is not None and not settled.is_allowed,
         )
-        words = [facts.name, render.outcome(facts), render.duration(event.duration_s)]
+        words = [render.short(facts.name), render.outcome(facts), render.duration(event.duration_s)]
         self._line("  └ " + " · ".join(filter(None, words)))
         diff = event.result.metadata.get("diff")
         if isinstance(diff, str) and diff:
-            for line in _first_lines(diff):
+            for line in _first_lines(diff, DIFF_LINES):
                 self._line(f"    {line}")
 
     def _line(self, text: str) -> None:
@@ -152,8 +154,10 @@ class ConsoleDisplay:
 
 def _question(request: PermissionRequest) -> list[str]:
     lines = [visible(f"{request.tool} wants to {request.title}")]
-    lines.extend(f"  {line}" for line in visible(request.command).split("\n") if line)
-    lines.extend(f"  {line}" for line in _first_lines(request.diff))
+    # What bash reads is no line end must not look like one.
+    command = visible(request.command.replace("\r", "⟨U+000D⟩"))
+    lines.extend(f"  {line}" for line in command.split("\n") if line)
+    lines.extend(f"  {line}" for line in _first_lines(request.diff, QUESTION_LINES))
     if request.is_outside:
         paths = ", ".join(visible(str(path)) for path in request.paths)
         lines.append(f"  outside the project: {paths}")
@@ -163,7 +167,7 @@ def _question(request: PermissionRequest) -> list[str]:
     return lines
 
 
-def _first_lines(diff: str) -> list[str]:
+def _first_lines(diff: str, limit: int) -> list[str]:
     lines = visible(diff).strip("\n").split("\n") if diff else []
-    rest = len(lines) - DIFF_LINES
-    return lines if rest <= 0 else [*lines[:DIFF_LINES], f"[… {rest} more lines …]"]
+    rest = len(lines) - limit
+    return lines if rest <= 0 else [*lines[:limit], f"[… {rest} more lines …]"]

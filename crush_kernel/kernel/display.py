@@ -38,6 +38,8 @@ HEADLESS_INTERVAL_S = 5.0
 CARD_AFTER_S = 0.15
 """How long a call runs before it gets a widget: most are done by then."""
 TICK_S = 1.0
+REST_S = 0.5
+"""Between an answer and the next question, so that a double click does not answer both."""
 
 
 class TurnDisplay:
@@ -136,6 +138,7 @@ class _SlotDisplay:
         self._updated = float("-inf")
         self._card: LiveCard | None = None
         self._questions: list[PermissionCard] = []
+        self._answered = float("-inf")
         self._is_over = False
 
     def start(self) -> None:
@@ -156,6 +159,7 @@ class _SlotDisplay:
             self._touch()
 
     async def ask(self, request: PermissionRequest) -> Answer:
+        await asyncio.sleep(max(0.0, self._answered + REST_S - self._loop.time()))
         if not self._is_watched or self._is_over:
             return await DenyAll().ask(request)
         from crush_kernel.kernel.widgets import PermissionCard  # noqa: PLC0415 - see above
@@ -167,6 +171,7 @@ class _SlotDisplay:
         try:
             return await card.answer()
         finally:
+            self._answered = self._loop.time()
             self._questions.remove(card)
             self._transcript.wait(request.call_id, is_waiting=False)
             if not self._is_over:

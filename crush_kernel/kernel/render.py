@@ -105,8 +105,8 @@ def call(facts: CallFacts, *, is_short: bool = False) -> Rendered:
         is_short: leave the result out, since the turn already shows very much.
     """
     title = _call_title(facts)
-    words = [_shortened(visible(facts.summary)), *_call_words(facts)]
-    plain = " ".join(filter(None, ("▸", facts.name, " · ".join(filter(None, words)))))
+    words = [short(facts.summary), *_call_words(facts)]
+    plain = " ".join(filter(None, ("▸", short(facts.name), " · ".join(filter(None, words)))))
     body = "" if is_short else _call_body(facts)
     if not body:
         return Rendered(f"<sub>{title}</sub>", plain)
@@ -133,7 +133,7 @@ def permission_words(event: PermissionSettled) -> str:
         is_free = request.action in ("read", "list") and not request.is_outside
         return "" if is_free else visible(event.rule)
     if event.reason and event.rule == "denied":
-        return f'denied: "{_shortened(visible(event.reason))}"'
+        return f'denied: "{short(event.reason)}"'
     return event.rule if "denied" in event.rule else f"denied by {visible(event.rule)}"
 
 
@@ -235,6 +235,12 @@ def clock_time(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
+def short(text: str) -> str:
+    """Return `text` on one line of a few words, safe as plain text."""
+    line = " ".join(visible(text).split())
+    return line if len(line) <= MAX_ARGUMENT_CHARS else line[: MAX_ARGUMENT_CHARS - 1] + "…"
+
+
 def last_lines(text: str, *, lines: int = 3, chars: int = 160) -> str:
     """Return the end of what a call has printed, safe as plain text, without blank lines."""
     kept = [line for line in visible(text[-lines * 4 * chars :]).split("\n") if line.strip()]
@@ -245,11 +251,11 @@ def last_lines(text: str, *, lines: int = 3, chars: int = 160) -> str:
 
 
 def _call_title(facts: CallFacts) -> str:
-    words = [escape(_shortened(visible(facts.summary))), *map(escape, _call_words(facts))]
+    words = [escape(short(facts.summary)), *map(escape, _call_words(facts))]
     words = [word for word in words if word]
     if facts.result is not None and facts.result.is_error and not facts.is_denied:
         words[-1] = f'<span style="color: var(--jp-error-color1)">{words[-1]}</span>'
-    return f"<b>{escape(facts.name)}</b> {' · '.join(words)}".rstrip()
+    return f"<b>{escape(short(facts.name))}</b> {' · '.join(words)}".rstrip()
 
 
 def _call_words(facts: CallFacts) -> list[str]:
@@ -259,7 +265,7 @@ def _call_words(facts: CallFacts) -> list[str]:
     if facts.result is None:
         word = {"waiting": "waiting for you", "running": "running"}.get(facts.state, "interrupted")
         return [facts.permission, word] if facts.permission else [word]
-    outcome = _shortened(visible(_text_of(facts.result.metadata, "summary")))
+    outcome = short(_text_of(facts.result.metadata, "summary"))
     if facts.result.is_error:
         return [word for word in (facts.permission, outcome or "failed") if word]
     return [word for word in (outcome, facts.permission) if word]
@@ -291,11 +297,6 @@ def _text_of(metadata: Mapping[str, object], key: str) -> str:
 
 def _folded(title: str, body: str) -> str:
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
-
-
-def _shortened(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_ARGUMENT_CHARS else line[: MAX_ARGUMENT_CHARS - 1] + "…"
 
 
 def _sentence(text: str) -> str:

@@ -294,7 +294,7 @@ class Transcript:
             event, until = self._retrying
             return render.countdown(event, until - now)
         if self._phase == "writing":
-            return f"writing a call of {self._writing} …"
+            return f"writing a call of {render.short(self._writing)} …"
         is_thinking = self._run is None or self._run.is_reasoning
         if self._phase == "thinking" and is_thinking:
             return f"{self._model} is thinking …" if self._model else "thinking …"

@@ -11,7 +11,9 @@ a future or call what they were given; a second click finds the question answere
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape as escape_html
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -33,10 +35,16 @@ from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.rules import PermissionRequest
 
 DIFF_LINES = 12
-COMMAND_LINES = 40
-MAX_LINES = 2000
-MAX_LINE_CHARS = 5000
-"""What even "show all" leaves out, with a note: a browser has to lay it out."""
+COMMAND_LINES = 14
+LAST_COMMAND_LINES = 4
+"""How many of a folded command's lines are its last: what it ends in must be seen."""
+BLANK_LINES = 3
+"""How many blank lines of a command are shown as such; more of them would only hide the rest."""
+PAGE_LINES = 2000
+PAGE_CHARS = 200_000
+"""How much is shown at once: a browser has to lay it out."""
+LINE_CHARS = 5000
+"""Longer lines are broken."""
 REASON_GRACE_S = 0.1
 """How long typed letters may be behind the click that ends the typing: the front end sends
 values one at a time but clicks at once."""
@@ -199,42 +207,96 @@ class PermissionCard:
         title = f"<b>{_text(request.tool)}</b> wants to {_text(request.title)}"
         parts: list[Widget] = [_html(title)]
         if request.command:
-            parts.extend(_fold(request.command, COMMAND_LINES, diff=False))
+            parts.extend(_command(request.command))
         if request.diff:
-            parts.extend(_fold(request.diff, DIFF_LINES, diff=True))
+            parts.extend(_diff(request.diff))
         parts.extend(_html(line) for line in _facts(request))
         return parts
 
 
 class _Fold:
-    """Lines of which the first few are shown until someone wants all."""
+    """Lines of which a few are shown until someone wants all; very many come by the page."""
 
-    def __init__(self, lines: list[str], limit: int, *, diff: bool) -> None:
-        self._all, self._few = _pre(lines, diff=diff), _pre(lines[:limit], diff=diff)
-        self.body = _html(self._few)
-        self.button = _button(f"Show all {len(lines)} lines", "Show the rest", "crush-show-all")
+    def __init__(self, lines: list[str], few: list[str], *, diff: bool) -> None:
+        self._pages = _pages(lines)
+        self._next = 0
+        self._diff = diff
+        self.body = _html(_pre(few, diff=diff))
+        label = f"Show all {len(lines):,} lines" if len(self._pages) == 1 else self._label()
+        self.button = _button(label, "Show the rest", "crush-show-all")
         self.button.layout.align_self = "flex-start"
-        self.button.on_click(self._toggle)
+        self.button.on_click(self._turn)
 
-    def _toggle(self, _button: object) -> None:
-        self.body.value = self._all
-        self.button.layout.display = "none"
+    def _turn(self, _button: object) -> None:
+        self.body.value = _pre(self._pages[self._next].lines, diff=self._diff)
+        self._next = (self._next + 1) % len(self._pages)
+        if len(self._pages) == 1:
+            self.button.layout.display = "none"
+        else:
+            self.button.description = self._label()
+
+    def _label(self) -> str:
+        page, last = self._pages[self._next], self._pages[-1]
+        end = page.start + len(page.lines)
+        return f"Show lines {page.start + 1:,}–{end:,} of {last.start + len(last.lines):,}"
 
 
-def _fold(text: str, limit: int, *, diff: bool) -> list[Widget]:
-    lines = [_line(line) for line in visible(text).strip("\n").split("\n")]
-    if len(lines) > MAX_LINES:
-        lines[MAX_LINES:] = [f"[… {len(lines) - MAX_LINES} more lines …]"]
-    if len(lines) <= limit:
-        return [_html(_pre(lines, diff=diff))]
-    fold = _Fold(lines, limit, diff=diff)
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Lines that are shown at once, and how many come before them."""
+
+    start: int
+    lines: list[str]
+
+
+def _pages(lines: list[str]) -> list[_Page]:
+    pages = [_Page(0, [])]
+    chars = 0
+    for number, line in enumerate(lines):
+        if len(pages[-1].lines) == PAGE_LINES or chars + len(line) > PAGE_CHARS:
+            pages.append(_Page(number, []))
+            chars = 0
+        pages[-1].lines.append(line)
+        chars += len(line)
+    return pages
+
+
+def _command(command: str) -> list[Widget]:
+    # What bash reads is no line end must not look like one.
+    lines = _squeezed(_lines(command.replace("\r", "⟨U+000D⟩")))
+    if len(lines) <= COMMAND_LINES:
+        return [_html(_pre(lines, diff=False))]
+    head, tail = lines[: COMMAND_LINES - LAST_COMMAND_LINES - 1], lines[-LAST_COMMAND_LINES:]
+    left_out = f"[… {len(lines) - len(head) - len(tail):,} lines …]"
+    fold = _Fold(lines, [*head, left_out, *tail], diff=False)
     return [fold.body, fold.button]
 
 
-def _line(line: str) -> str:
-    if len(line) <= MAX_LINE_CHARS:
-        return line
-    return f"{line[:MAX_LINE_CHARS]} [… {len(line) - MAX_LINE_CHARS} more characters …]"
+def _diff(diff: str) -> list[Widget]:
+    lines = _lines(diff)
+    if len(lines) <= DIFF_LINES:
+        return [_html(_pre(lines, diff=True))]
+    fold = _Fold(lines, lines[:DIFF_LINES], diff=True)
+    return [fold.body, fold.button]
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of `text`, endless ones broken, with nothing hidden in them."""
+    return [
+        line[start : start + LINE_CHARS]
+        for line in visible(text).strip("\n").split("\n")
+        for start in range(0, max(len(line), 1), LINE_CHARS)
+    ]
+
+
+def _squeezed(lines: list[str]) -> list[str]:
+    """Return `lines` with a note in the place of many blank ones."""
+    out: list[str] = []
+    for is_blank, run in groupby(lines, lambda line: not line.strip()):
+        few = list(run)
+        is_many = is_blank and len(few) > BLANK_LINES
+        out += [f"[… {len(few):,} blank lines …]"] if is_many else few
+    return out
 
 
 def _facts(request: PermissionRequest) -> list[str]:

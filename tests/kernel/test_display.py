@@ -30,7 +30,7 @@ from crush_kernel.agent.events import (
 )
 from crush_kernel.errors import Overloaded
 from crush_kernel.kernel import slots
-from crush_kernel.kernel.display import TurnDisplay
+from crush_kernel.kernel.display import REST_S, TurnDisplay
 from crush_kernel.kernel.render import FooterFacts
 from crush_kernel.messages import Media, ToolResult, Usage
 from crush_kernel.permissions.gate import Answer
@@ -533,6 +533,27 @@ async def test_a_withdrawn_question_leaves_no_widget() -> None:
 
 
 @pytest.mark.anyio
+async def test_a_double_click_answers_one_question_only() -> None:
+    stage = LiveStage()
+    answers: list[Answer] = []
+
+    async def ask() -> None:
+        answers.append(await stage.display.ask(REQUEST))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask)
+        await until(has_card(stage.page))
+        with_class("crush-allow-once")[0].click()
+        await until(lambda: bool(answers))
+        began = anyio.current_time()
+        group.start_soon(ask)
+        await until(lambda: bool(with_class("crush-allow-once")))
+        assert anyio.current_time() - began > REST_S / 2
+        group.cancel_scope.cancel()
+    stage.finish()
+
+
+@pytest.mark.anyio
 async def test_the_end_of_the_turn_closes_an_open_question() -> None:
     before = open_models()
     stage = LiveStage()
@@ -599,6 +620,17 @@ def test_a_console_reads_like_a_log() -> None:
     )
     assert {kind for _, kind, _ in page.messages} == {"stream"}
     assert loop.pending == 0
+
+
+@pytest.mark.parametrize("front_end", ["rich", "console"])
+def test_a_name_that_a_model_made_up_cannot_steer_a_terminal(front_end: str) -> None:
+    stage = Stage(front_end)
+    name = "\x1b[2J\nroot# \u202e" + "x" * 1000
+    stage.play(ToolCallWritten("c1", name), ToolStarted("c1", name, name), finished(), after_s=0.2)
+    stage.finish() if front_end == "rich" else stage.display.finish()
+    plain = stage.page.stdout or "\n".join(b["text/plain"] for b in stage.page.bundles)
+    assert all(line.isprintable() and len(line) < 300 for line in plain.split("\n"))
+    assert "\nroot#" not in plain
 
 
 def test_a_console_is_not_flooded() -> None:

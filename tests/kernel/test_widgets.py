@@ -6,12 +6,16 @@
 # ipywidgets carries no types.
 
 import asyncio
+import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crush_kernel.kernel.render import Row
 from crush_kernel.kernel.widgets import LiveCard, PermissionCard
@@ -181,12 +185,56 @@ async def test_a_long_diff_shows_twelve_lines_and_then_all() -> None:
     card.close()
 
 
-async def test_an_endless_diff_is_bounded() -> None:
-    card = PermissionCard(request(diff="+x\n" * 100_000 + "+" + "y" * 100_000))
-    with_class("crush-show-all")[0].click()
-    assert len(texts(card.box)) < 200_000
-    assert "98001 more lines" in texts(card.box)
+async def test_an_endless_diff_comes_by_the_page() -> None:
+    card = PermissionCard(request(diff="+x\n" * 4500 + "+" + "y" * 100_000))
+    button = with_class("crush-show-all")[0]
+    labels = [button.description]
+    for _ in range(3):
+        button.click()
+        assert len(texts(card.box)) < 300_000
+        labels.append(button.description)
+    assert texts(card.box).count("y") > 100_000
+    assert labels == [
+        "Show lines 1–2,000 of 4,521",
+        "Show lines 2,001–4,000 of 4,521",
+        "Show lines 4,001–4,521 of 4,521",
+        "Show lines 1–2,000 of 4,521",
+    ]
     card.close()
+
+
+@pytest.mark.parametrize(
+    "padding",
+    [
+        pytest.param("\n" * 3000, id="blank lines"),
+        pytest.param(" \n" * 3000, id="lines of blanks"),
+        pytest.param("# nothing\n" * 3000, id="comments"),
+        pytest.param(" " * 60_000, id="blanks"),
+        pytest.param("x" * 60_000, id="an endless word"),
+    ],
+)
+async def test_what_a_command_ends_in_is_shown_at_once(padding: str) -> None:
+    card = PermissionCard(request(command=f"ls {padding}; rm -rf ~"))
+    shown = texts(card.box)
+    assert "; rm -rf ~" in shown
+    assert shown.count("\n") < 30
+    card.close()
+
+
+@given(st.text(alphabet="ab \n\r\t\u202e", max_size=120))
+def test_all_of_a_command_can_be_read(middle: str) -> None:
+    async def read_all() -> None:
+        card = PermissionCard(request(command=f"a{middle}b"))
+        for button in with_class("crush-show-all"):
+            button.click()
+        shown = unescape(re.sub(r"<[^>]*>|\[… \d+ blank lines …\]", "", texts(card.box)))
+        for word in re.split(r"[\s\u202e]+", f"a{middle}b"):
+            assert word in shown
+        assert shown.count("⟨U+000D⟩") == middle.count("\r")
+        assert shown.count("⟨U+202E⟩") == middle.count("\u202e")
+        card.close()
+
+    asyncio.run(read_all())
 
 
 async def test_every_control_is_labelled_and_in_reading_order() -> None:
