@@ -16,7 +16,7 @@ Source: gitignore(5). Choices in braces are the one thing that is read as ripgre
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,16 +118,15 @@ class IgnoreRules:
 
     def _is_hidden_folder(self, folder: str) -> bool:
         """Return whether a folder below the base is hidden, or one that it is in."""
-        known = self._hidden.get(folder)
-        if known is None:
-            parent = _parent(folder)
-            known = self._is_hidden_folder(parent)
-            if not known and self._trusts_ripgrep:
-                known = self._is_hidden_by_crush(parent, folder[:-1], is_folder=True)
-            elif not known:
-                known = self._is_hidden(folder[:-1], is_folder=True)
-            self._hidden[folder] = known
-        return known
+        for each in _unknown(folder, self._hidden, top=self._base):
+            parent = _parent(each)
+            if self._hidden[parent]:
+                self._hidden[each] = True
+            elif self._trusts_ripgrep:
+                self._hidden[each] = self._is_hidden_by_crush(parent, each[:-1], is_folder=True)
+            else:
+                self._hidden[each] = self._is_hidden(each[:-1], is_folder=True)
+        return self._hidden[folder]
 
     def _is_hidden(self, path: str, *, is_folder: bool) -> bool:
         folder, _, name = path.rpartition("/")
@@ -146,31 +145,24 @@ class IgnoreRules:
 
     def _git_rules(self, folder: str) -> Iterator[RuleFile]:
         """Yield the files that git asks about what is in `folder`, the first to ask first."""
-        files, excludes = self._git_chain(folder)
+        for each in _unknown(folder, self._git, top=self._git_top):
+            files = _read_rules(each, ".gitignore")
+            # Outside repositories ripgrep reads the excludes of one that it comes across, too.
+            excludes = _read_rules(each, ".git/info/exclude")
+            is_top = each == self._git_top
+            if self._is_in_repository:
+                is_top = is_top or os.path.exists(each + ".git")  # noqa: PTH110 - a hot path
+            above = ((), ()) if is_top else self._git[_parent(each)]
+            self._git[each] = (files + above[0], excludes + above[1])
+        files, excludes = self._git[folder]
         yield from files
         yield from excludes
 
-    def _git_chain(self, folder: str) -> tuple[tuple[RuleFile, ...], tuple[RuleFile, ...]]:
-        known = self._git.get(folder)
-        if known is None:
-            files = _read_rules(folder, folder + ".gitignore")
-            # Outside repositories ripgrep reads the excludes of one that it comes across, too.
-            excludes = _read_rules(folder, folder + ".git/info/exclude")
-            is_top = folder == self._git_top
-            if self._is_in_repository:
-                is_top = is_top or os.path.exists(folder + ".git")  # noqa: PTH110 - a hot path
-            above = ((), ()) if is_top else self._git_chain(_parent(folder))
-            known = self._git[folder] = (files + above[0], excludes + above[1])
-        return known
-
     def _crush_rules(self, folder: str) -> tuple[RuleFile, ...]:
-        known = self._crush.get(folder)
-        if known is None:
-            known = _read_rules(folder, folder + ".crushignore")
-            if folder != self._crush_top:
-                known += self._crush_rules(_parent(folder))
-            self._crush[folder] = known
-        return known
+        for each in _unknown(folder, self._crush, top=self._crush_top):
+            above = () if each == self._crush_top else self._crush[_parent(each)]
+            self._crush[each] = _read_rules(each, ".crushignore") + above
+        return self._crush[folder]
 
     def _is_hidden_from_above(self) -> bool:
         """Return whether the base itself is ignored, or a folder that it is in."""
@@ -217,13 +209,19 @@ def _parse_rule(line: str) -> Rule | None:
     return Rule(re.compile(regex), is_ignoring=is_ignoring, is_for_folders=is_for_folders)
 
 
-def _read_rules(folder: str, path: str) -> tuple[RuleFile, ...]:
-    """Return the rules in the file `path`, if it is one and has any."""
+def _read_rules(folder: str, name: str) -> tuple[RuleFile, ...]:
+    """Return the rules in the file `name` of `folder`, if it is one and has any."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - a hot path, mostly of files that are not
-            data = file.read(MAX_RULES_BYTES)
+        # Should it be a pipe, do not wait for its writer.
+        descriptor = os.open(folder + name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return ()
+    try:
+        data = os.read(descriptor, MAX_RULES_BYTES)
+    except OSError:
+        return ()
+    finally:
+        os.close(descriptor)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -239,3 +237,14 @@ def _slashed(folder: Path) -> str:
 
 def _parent(folder: str) -> str:
     return folder[: folder.rindex("/", 0, -1) + 1]
+
+
+def _unknown(folder: str, known: Mapping[str, object], *, top: str) -> list[str]:
+    """Return `folder` and those above it up to `top` that are not `known`, the highest first."""
+    unknown: list[str] = []
+    while folder not in known:
+        unknown.append(folder)
+        if folder == top:
+            break
+        folder = _parent(folder)
+    return unknown[::-1]

@@ -99,18 +99,17 @@ async def run_ripgrep(
 
 
 async def _start(program: Path, arguments: Sequence[str], cwd: Path) -> Process:
+    command = [str(program), *arguments]
     try:
-        return await anyio.open_process(
-            [str(program), *arguments],
-            stdin=DEVNULL,
-            stdout=PIPE,
-            stderr=PIPE,
-            cwd=cwd,
-            start_new_session=True,
-        )
+        # Cancelled half-way, it would be waited for, but its group would not be killed.
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(
+                command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, cwd=cwd, start_new_session=True
+            )
     except (OSError, ValueError) as error:
         why = reason(error) if isinstance(error, OSError) else str(error)
         raise ToolError(f"The search could not be started in {cwd}: {why}.") from error
+    return process
 
 
 async def _feed(

@@ -1,10 +1,14 @@
 """Files to search, made from names and contents."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
+DEEPER_THAN_RECURSION = 1_100
+"""Levels that a walk which calls itself cannot take."""
 
-def write_tree(root: Path, files: dict[str, str | bytes]) -> None:
+
+def write_tree(root: Path, files: Mapping[str, str | bytes]) -> None:
     """Make `files` below `root`, each newer than the one before it."""
     for age, (name, content) in enumerate(files.items()):
         path = root / name
@@ -14,12 +18,12 @@ def write_tree(root: Path, files: dict[str, str | bytes]) -> None:
         os.utime(path, ns=(time, time))
 
 
-def make_deep_folder(root: Path) -> None:
-    """Make a folder so deep that its full path is too long for the system to open it."""
+def make_deep_folder(root: Path, *, name: str = "d" * 250, levels: int = 20) -> None:
+    """Make folders in folders; by default so deep that the system cannot open the last."""
     descriptor = os.open(root, os.O_RDONLY)
-    for _ in range(20):
-        os.mkdir("d" * 250, dir_fd=descriptor)
-        below = os.open("d" * 250, os.O_RDONLY, dir_fd=descriptor)
+    for _ in range(levels):
+        os.mkdir(name, dir_fd=descriptor)
+        below = os.open(name, os.O_RDONLY, dir_fd=descriptor)
         os.close(descriptor)
         descriptor = below
     os.close(descriptor)

@@ -12,7 +12,7 @@ from crush_kernel.tools.glob import GlobArguments, glob_tool
 from crush_kernel.tools.paths import PathPolicy
 from tests.fakes.ripgrep import EndlessRipgrep, fake_ripgrep
 from tests.fakes.tool_context import FakeContext, tool_context
-from tests.fakes.tree import make_deep_folder, write_tree
+from tests.fakes.tree import DEEPER_THAN_RECURSION, make_deep_folder, write_tree
 
 pytestmark = pytest.mark.anyio
 
@@ -273,3 +273,9 @@ def test_a_call_is_described_in_one_line(root: Path, arguments: GlobArguments, t
     assert tool.describe(arguments) == text
     assert tool.is_read_only
     assert "100 at most" in tool.description
+
+
+async def test_folders_deeper_than_python_can_recurse_are_searched(deep_folder: Path) -> None:
+    write_tree(deep_folder, {".crushignore": "x\n"})
+    write_tree(deep_folder / "/".join("d" * DEEPER_THAN_RECURSION), {"a.py": "", "x": ""})
+    assert [Path(name).name for name in await found(deep_folder, "**/[ax]*")] == ["a.py"]

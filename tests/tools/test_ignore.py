@@ -1,5 +1,6 @@
 """What is left out, held against git and ripgrep."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -267,6 +268,11 @@ def test_odd_files_of_rules_do_what_they_can(root: Path, content: bytes) -> None
 def test_a_folder_called_like_a_file_of_rules_is_none(root: Path) -> None:
     write(root, {".gitignore/x": "", ".crushignore/y": ""})
     assert both(root, root) == {".gitignore/x", ".crushignore/y"}
+
+
+def test_a_pipe_called_like_a_file_of_rules_is_not_waited_for(root: Path) -> None:
+    os.mkfifo(root / ".crushignore")
+    assert not IgnoreRules(root, root=root).is_left_out("a", is_folder=False)
 
 
 def test_rules_are_read_from_the_last_line_up() -> None:
