@@ -8,6 +8,7 @@ context variable that a widget's callback does not share.
 """
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,13 +19,22 @@ import zmq
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.kernel.plaintext import visible
 
+logger = logging.getLogger(__name__)
+
 JsonContent = dict[str, Any]
 
 Pack = Callable[[object], bytes]
 """Makes JSON in UTF-8 of a part of a message."""
 
+SETTLE_S = 0.1
+"""How long a question waits for the output before it: they go over different sockets, and a
+console that gets the question first asks before it shows what is asked."""
+
 POLL_S = 0.05
 """How often the keyboard is looked at; nobody types faster."""
+
+END_OF_INPUT = "\x04"
+"""What front ends send in place of a line that ends the input."""
 
 MAX_ERROR_CHARS = 1000
 """How long the sentence of an error may be that somebody else has worded."""
@@ -75,18 +85,32 @@ class Outlet:
         """Show `prompt` in the front end and return the line the user types.
 
         Cancelling stops the waiting; the protocol has no way to withdraw the question, and a
-        late answer is thrown away before the next one is asked.
+        late answer is thrown away.
+
+        Raises:
+            EOFError: the user has closed the keyboard, with Ctrl-D.
         """
+        await asyncio.sleep(SETTLE_S)
         while self.stdin.poll(0):
             self.stdin.recv_multipart(zmq.NOBLOCK)
-        question = {"prompt": prompt, "password": False}
-        self.session.send(self.stdin, "input_request", question, self.parent, ident=self.ident)
+        content = {"prompt": prompt, "password": False}
+        question = self.session.send(
+            self.stdin, "input_request", content, self.parent, ident=self.ident
+        )
         while True:
-            if self.stdin.poll(0):
-                _, message = self.session.recv(self.stdin)
-                if message is not None:
-                    return str(message["content"]["value"])
+            while self.stdin.poll(0):
+                if (line := _answer(self._receive(), question)) is not None:
+                    if line == END_OF_INPUT:
+                        raise EOFError
+                    return line
             await asyncio.sleep(POLL_S)
+
+    def _receive(self) -> JsonContent | None:
+        try:
+            return self.session.recv(self.stdin)[1]
+        except Exception:
+            logger.exception("bad message on the stdin channel")
+            return None
 
 
 def error_content(error: Exception) -> JsonContent:
@@ -121,6 +145,20 @@ def packing_any_text(pack: Pack) -> Pack:
         return data
 
     return packed
+
+
+def _answer(message: JsonContent | None, question: JsonContent | None) -> str | None:
+    """Return the line that `message` brings, `None` if it is no answer to `question`."""
+    match message:
+        # Not every front end says what it answers; those that do may answer an earlier question.
+        case {"parent_header": {"msg_type": "input_request", "msg_id": asked}} if (
+            question is not None and asked != question["msg_id"]
+        ):
+            return None
+        case {"content": {"value": str() as line}}:
+            return line
+        case _:
+            return None
 
 
 def _line(text: str) -> str:
