@@ -103,13 +103,13 @@ async def _start(program: Path, arguments: Sequence[str], cwd: Path) -> Process:
     try:
         # Cancelled half-way, it would be waited for, but its group would not be killed.
         with anyio.CancelScope(shield=True):
-            process = await anyio.open_process(
+            return await anyio.open_process(
                 command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, cwd=cwd, start_new_session=True
             )
     except (OSError, ValueError) as error:
         why = reason(error) if isinstance(error, OSError) else str(error)
         raise ToolError(f"The search could not be started in {cwd}: {why}.") from error
-    return process
+    raise AssertionError("a scope that nobody cancels swallows nothing")
 
 
 async def _feed(
