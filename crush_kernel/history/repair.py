@@ -60,7 +60,7 @@ def repair(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 def is_json_object(text: str) -> bool:
     """Return whether `text` is a JSON object, as the arguments of a call must be."""
     try:
-        return isinstance(json.loads(text, parse_constant=_refuse_constant), dict)
+        return isinstance(_JSON.decode(text), dict)
     except (ValueError, RecursionError):
         return False
 
@@ -68,6 +68,9 @@ def is_json_object(text: str) -> bool:
 def _refuse_constant(name: str) -> None:
     """Refuse `NaN` and the infinities, which Python reads and JSON does not have."""
     raise ValueError(name)
+
+
+_JSON = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _cleaned(messages: tuple[Message, ...]) -> Iterator[Message]:
@@ -84,7 +87,7 @@ def _clean_part(part: Part, role: Role) -> Part | None:
     """Return `part` as it may be sent in a message of `role`, `None` to leave it out."""
     match part:
         case Text(text=text):
-            if not text.strip():
+            if not _says_something(text):
                 return None
             return part if _is_clean(text) else Text(_clean(text))
         case Reasoning():
@@ -115,12 +118,17 @@ def _clean_call(call: ToolCall) -> ToolCall:
 
 
 def _clean_result(result: ToolResult) -> ToolResult:
-    content = _clean(result.content) if result.content.strip() else NO_OUTPUT
+    content = result.content if _says_something(result.content) else NO_OUTPUT
+    content = content if _is_clean(content) else _clean(content)
     return result if content == result.content else replace(result, content=content)
 
 
+def _says_something(text: str) -> bool:
+    return bool(text) and not text.isspace()
+
+
 def _is_clean(text: str) -> bool:
-    return _SURROGATE.search(text) is None
+    return text.isascii() or _SURROGATE.search(text) is None
 
 
 def _clean(text: str) -> str:
