@@ -8,6 +8,7 @@ that a wheel made from our sdist needs no network.
 import json
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def _is_current(here: Path) -> bool:
     try:
         # The builder writes `_build` last.
         load = json.loads(manifest.read_text("utf-8"))["jupyterlab"]["_build"]["load"]
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return False
     return (here / "dist" / load).is_file() and _changed(here) <= manifest.stat().st_mtime
 
@@ -105,26 +106,41 @@ def _is_installed(here: Path) -> bool:
 
 
 def _npm(here: Path, *arguments: str, timeout_s: float) -> None:
-    """Run npm in `here`; its output is shown only if it fails."""
+    """Run npm in `here`; its output is shown only if it fails.
+
+    Raises:
+        LabextensionError: it failed, or it took longer than `timeout_s` and was ended.
+    """
     command, environ = _npm_command()
+    process = subprocess.Popen(
+        [*command, *arguments],
+        cwd=here,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     line = f"npm {' '.join(arguments)}"
     try:
-        subprocess.run(
-            [*command, *arguments],
-            cwd=here,
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=timeout_s,
-            check=True,
-        )
-    except subprocess.TimeoutExpired as error:
+        output, _ = process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        output, _ = process.communicate()
         message = f"`{line}` did not end within {timeout_s} seconds."
-        raise LabextensionError(f"{message}\n{_tail(error.stdout)}\n{ADVICE}") from None
-    except subprocess.CalledProcessError as error:
-        message = f"`{line}` failed with exit code {error.returncode}."
-        raise LabextensionError(f"{message}\n{_tail(error.stdout)}\n{ADVICE}") from None
+    else:
+        if process.returncode == 0:
+            return
+        message = f"`{line}` failed with exit code {process.returncode}."
+    raise LabextensionError(f"{message}\n{_tail(output)}\n{ADVICE}")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill npm and what it started, where processes come in groups."""
+    if os.name == "posix":
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
 
 
 def _npm_command() -> tuple[list[str], dict[str, str]]:
@@ -144,5 +160,5 @@ def _npm_command() -> tuple[list[str], dict[str, str]]:
     return [str(node), str(root / "lib/node_modules/npm/bin/npm-cli.js")], environ
 
 
-def _tail(output: bytes | None, lines: int = 20) -> str:
-    return "\n".join((output or b"").decode("utf-8", "replace").splitlines()[-lines:])
+def _tail(output: bytes, lines: int = 20) -> str:
+    return "\n".join(output.decode("utf-8", "replace").splitlines()[-lines:])
