@@ -146,6 +146,8 @@ class Shell:
             if self._bash is None:
                 raise ToolError("bash is not installed, or not on the PATH: install it.")
             self._watchdog = Watchdog(self._bash, f"{MARK}={self._id}.")
+        # Before the command: the kernel can die at any moment, and the mark is enough to find it.
+        self._watchdog.watch(self._active, self._left)
         self._count += 1
         running = RunningCommand(
             self._bash,

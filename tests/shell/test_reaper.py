@@ -82,6 +82,17 @@ async def test_everything_ends_when_the_kernel_is_killed(
         await wait_until(lambda: not is_running(watchdog))
 
 
+async def test_a_kernel_that_dies_while_it_starts_its_first_command_leaves_nothing(
+    environ: dict[str, str],
+) -> None:
+    command = [sys.executable, "-m", "tests.shell.kernel_stand_in", "kill -KILL $PPID; sleep 600"]
+
+    kernel = await anyio.run_process(command, env=environ, check=False)
+
+    assert kernel.returncode == -signal.SIGKILL
+    await wait_until(lambda: not running_with(environ["CRUSH_TEST"]))
+
+
 async def test_a_kernel_that_is_terminated_leaves_nothing(environ: dict[str, str]) -> None:
     with kernel_stand_in("sleep 600 & echo", environ) as kernel:
         kernel.terminate()
