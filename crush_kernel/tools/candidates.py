@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from crush_kernel.tools.globs import Glob
+
 MAX_DATED = 4_000
 """Files whose times are looked up, at some 3 µs each."""
+KEPT_BY_NAME = 1_000
+"""Files that are kept when there are more: enough for some of them to turn out hidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +36,26 @@ class Candidates:
     def __init__(self) -> None:
         self.total = 0
         """How many were taken in."""
-        self._paths: list[str] = []
-        self._last = ""
+        self._paths: list[bytes] = []
+        self._last = b""
         """Once files have been given up: the greatest name that is still kept."""
 
-    def add(self, paths: list[str]) -> None:
-        """Take in `paths`, none of them twice."""
+    def add(self, paths: list[bytes]) -> None:
+        """Take in `paths` as ripgrep writes them, none of them twice."""
         self.total += len(paths)
         if self._last:
             paths = [path for path in paths if path < self._last]
         self._paths += paths
-        if len(self._paths) > 2 * MAX_DATED:
+        if len(self._paths) > MAX_DATED:
             self._paths.sort()
-            del self._paths[MAX_DATED:]
+            del self._paths[KEPT_BY_NAME:]
             self._last = self._paths[-1]
 
     def select(self, base: Path, limit: int, keep: Callable[[list[str]], list[str]]) -> Selection:
         """Return the first `limit` files that `keep` lets pass. Blocks on the file system."""
         is_by_time = self.total <= MAX_DATED
-        ordered = _newest_first(base, self._paths) if is_by_time else sorted(self._paths)
+        names = [os.fsdecode(path.removeprefix(b"./")) for path in sorted(self._paths)]
+        ordered = _newest_first(base, names) if is_by_time else names
         kept: list[str] = []
         seen = 0
         for batch in _batches(ordered, limit + 1):
@@ -66,25 +71,36 @@ class Candidates:
         )
 
 
-class PathSplitter:
-    """Makes paths of a stream of bytes in which each ends with NUL."""
+class PathStream:
+    """Takes in a stream of paths that end with NUL, cut anywhere."""
 
     def __init__(self) -> None:
         self._rest = b""
 
-    def feed(self, chunk: bytes) -> list[str]:
-        """Return the paths that are complete now, without a leading `./`."""
+    def feed(self, chunk: bytes) -> bytes:
+        """Return the paths that are complete now, with NUL between them; empty if none are."""
         complete, nul, self._rest = (self._rest + chunk).rpartition(b"\0")
-        if not nul:
-            return []
-        text = os.fsdecode(complete)
-        return text.removeprefix("./").replace("\0./", "\0").split("\0")
+        return complete if nul else b""
+
+
+def matching(paths: bytes, glob: Glob) -> list[bytes]:
+    """Return those of `paths`, with NUL between them, that `glob` matches, unchanged.
+
+    ripgrep has already applied the glob's name.
+    """
+    found = paths.split(b"\0")
+    if glob.is_by_name:
+        return found
+    # Decoded all at once, which is much faster than one by one.
+    names = os.fsdecode(paths).removeprefix("./").replace("\0./", "\0").split("\0")
+    is_match = glob.regex.fullmatch
+    return [path for path, name in zip(found, names, strict=True) if is_match(name)]
 
 
 def _newest_first(base: Path, paths: list[str]) -> list[str]:
-    """Return `paths` by time, then name, without those that are gone."""
-    dated = ((time, path) for path in paths if (time := _time(f"{base}/{path}")) is not None)
-    return [path for _, path in sorted(dated, key=lambda each: (-each[0], each[1]))]
+    """Return `paths` by time, equals as they come, without those that are gone."""
+    dated = [(time, path) for path in paths if (time := _time(f"{base}/{path}")) is not None]
+    return [path for _, path in sorted(dated, key=lambda each: -each[0])]
 
 
 def _time(path: str) -> int | None:

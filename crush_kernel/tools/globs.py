@@ -41,10 +41,9 @@ class Glob:
     is_by_name: bool
     """Whether `name_glob` alone decides."""
 
-    def keep(self, paths: list[str]) -> list[str]:
-        """Return those of `paths` that match, in their order."""
-        matches = self.regex.fullmatch
-        return [path for path in paths if matches(path)]
+    def matches(self, path: str) -> bool:
+        """Return whether `path` matches."""
+        return self.regex.fullmatch(path) is not None
 
 
 def parse_glob(pattern: str) -> Glob:

@@ -158,7 +158,7 @@ class _Walk:
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if self.rules.is_left_out(path, is_folder=is_folder):
                     tree.left_out += 1
-                elif not any(glob.regex.fullmatch(path) for glob in self.globs):
+                elif not any(glob.matches(path) for glob in self.globs):
                     yield entry
 
     def _entry(self, entry: os.DirEntry[str], parent: _Folder) -> _Entry:

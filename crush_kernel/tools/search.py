@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from crush_kernel.errors import ToolError
-from crush_kernel.tools.candidates import Candidates, PathSplitter, Selection
+from crush_kernel.tools.candidates import Candidates, PathStream, Selection, matching
 from crush_kernel.tools.globs import BadGlob, Glob, parse_glob
 from crush_kernel.tools.ignore import IgnoreRules
 from crush_kernel.tools.paths import Target, printable
@@ -55,11 +55,11 @@ async def find_files(
     Raises:
         ToolError: ripgrep refuses the options or cannot be started.
     """
-    candidates, splitter = Candidates(), PathSplitter()
+    candidates, stream = Candidates(), PathStream()
 
     def take(chunk: bytes) -> bool:
-        paths = splitter.feed(chunk)
-        candidates.add(paths if glob.is_by_name else glob.keep(paths))
+        if paths := stream.feed(chunk):
+            candidates.add(matching(paths, glob))
         return True
 
     arguments = ("--null", *rules.ripgrep_options, *_sieve(glob), *options, "--", ".")

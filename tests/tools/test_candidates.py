@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crush_kernel.tools.candidates import MAX_DATED, Candidates, PathSplitter, Selection
+from crush_kernel.tools.candidates import MAX_DATED, Candidates, PathStream, Selection, matching
+from crush_kernel.tools.globs import parse_glob
 
 
 def everything(paths: list[str]) -> list[str]:
@@ -21,7 +22,7 @@ def made(folder: Path, times: dict[str, int]) -> Candidates:
         (folder / name).write_bytes(b"")
         os.utime(folder / name, ns=(time, time))
     candidates = Candidates()
-    candidates.add(sorted(times))
+    candidates.add([f"./{name}".encode() for name in times])
     return candidates
 
 
@@ -64,7 +65,7 @@ def test_too_many_to_ask_for_their_time_come_by_name(tmp_path: Path) -> None:
     names = [f"{n:06d}" for n in range(5 * MAX_DATED)]
     candidates = Candidates()
     for start in range(0, len(names), 700):
-        candidates.add(names[::-1][start : start + 700])
+        candidates.add([name.encode() for name in names[::-1][start : start + 700]])
     selection = candidates.select(tmp_path, 100, everything)
     assert selection == Selection(
         tuple(names[:100]), has_more=True, is_by_time=False, found=5 * MAX_DATED
@@ -80,8 +81,19 @@ def test_how_the_output_is_cut_does_not_matter_to_its_paths(
 ) -> None:
     data = "".join(f"./{name}\0" for name in names).encode()
     edges = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
-    splitter = PathSplitter()
-    found: list[str] = []
+    stream = PathStream()
+    found: list[bytes] = []
     for start, end in pairwise(edges):
-        found += splitter.feed(data[start:end])
-    assert found == names
+        if paths := stream.feed(data[start:end]):
+            found += matching(paths, parse_glob("**"))
+    assert found == [f"./{name}".encode() for name in names]
+
+
+@given(names=NAMES, pattern=st.sampled_from(["a*", "a?", "[ab]/**", "**/*.*/?"]))
+def test_paths_are_matched_without_what_ripgrep_puts_before_them(
+    names: list[str], pattern: str
+) -> None:
+    glob = parse_glob(pattern)
+    paths = [f"./{name}".encode() for name in names or ["x"]]
+    expected = [path for path in paths if glob.matches(path[2:].decode())]
+    assert matching(b"\0".join(paths), glob) == expected

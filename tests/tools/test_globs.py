@@ -43,7 +43,8 @@ from crush_kernel.tools.globs import (
     ],
 )
 def test_a_glob_matches_what_it_says(pattern: str, matching: list[str], others: list[str]) -> None:
-    assert parse_glob(pattern).keep([*matching, *others]) == matching
+    glob = parse_glob(pattern)
+    assert [path for path in (*matching, *others) if glob.matches(path)] == matching
 
 
 NAMES = st.text(alphabet="ab.", max_size=6)
@@ -86,7 +87,8 @@ def test_across_folders_wildcards_match_part_by_part(pattern: list[str], path: l
     "pattern", ["*a" * 60 + "b", "**/" * 60 + "x", "**/a*/" * 40 + "x", "{a,aa}" * 8 + "*b"]
 )
 def test_no_pattern_takes_for_ever(pattern: str) -> None:
-    assert parse_glob(pattern).keep(["a" * 255, "/".join("a" * 200)]) == []
+    glob = parse_glob(pattern)
+    assert not any(map(glob.matches, ["a" * 255, "/".join("a" * 200)]))
 
 
 @pytest.mark.parametrize(
