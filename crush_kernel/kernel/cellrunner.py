@@ -77,7 +77,7 @@ class CellRunner:
                 case Shell(command=command):
                     await self._shell(command, outlet, cell_id, front_end)
         except CrushKernelError as error:
-            return outlet.fail(error)
+            return outlet.fail(error, is_told=front_end == "rich")
         return {}
 
     async def complete(self, code: str, cursor: int) -> Reply:

@@ -89,12 +89,15 @@ async def _model_list(runtime: Runtime) -> str:
     for provider, group in groupby(models, key=lambda info: info.provider):
         names = ", ".join(code_span(info.id) for info in list(group)[:MAX_LISTED])
         lines.append(f"- **{escape(provider)}**: {names}")
+    others = [status for status in runtime.providers.status() if not status.is_usable]
+    lines += ["", f"<details><summary>{len(others)} more can be connected</summary>", ""]
+    lines += [f"- {escape(status.name)}: {escape(status.reason)}" for status in others]
     lines += [
-        f"- {escape(status.name)}: {escape(status.reason)}"
-        for status in runtime.providers.status()
-        if not status.is_usable
+        "",
+        "</details>",
+        "",
+        "`/model provider/name` switches, `/model keep` remembers the choice.",
     ]
-    lines += ["", "`/model provider/name` switches, `/model keep` remembers the choice."]
     return "\n".join(lines)
 
 
@@ -158,7 +161,9 @@ COMMANDS = {
     command.name: command
     for command in (
         SlashCommand("help", "/help", "shows this page", _help),
-        SlashCommand("model", "/model [name | keep]", "lists, switches or keeps the model", _model),
+        SlashCommand(
+            "model", "/model [name or keep]", "lists, switches or keeps the model", _model
+        ),
         SlashCommand("status", "/status", "shows model, permissions, folder, versions", _status),
         SlashCommand("cost", "/cost", "shows the tokens and money spent", _cost),
     )

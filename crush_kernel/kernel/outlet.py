@@ -75,10 +75,16 @@ class Outlet:
         """Send one message on IOPub."""
         self.session.send(self.iopub, msg_type, content, self.parent)
 
-    def fail(self, error: Exception) -> JsonContent:
-        """Publish the `error` output of a failed cell and return what its reply says."""
+    def fail(self, error: Exception, *, is_told: bool = False) -> JsonContent:
+        """Publish the `error` output of a failed cell and return what its reply says.
+
+        Args:
+            error: why the cell failed.
+            is_told: whether a person reads it above already; the red box then only names it.
+        """
         content = error_content(error)
-        self.publish("error", content)
+        box = content | {"traceback": [content["ename"]]} if is_told else content
+        self.publish("error", box)
         return {"status": "error", **content}
 
     async def read_line(self, prompt: str) -> str:
