@@ -28,12 +28,22 @@ from crush_kernel.history.repair import INTERRUPTED
 from crush_kernel.messages import Message, ToolCall, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.permissions.rules import Deny, PermissionRequest
-from crush_kernel.tools.base import AnyTool, Arguments, Permit, ToolContext, ToolOutput
+from crush_kernel.tools.base import (
+    AnyTool,
+    Arguments,
+    Permit,
+    ToolContext,
+    ToolOutput,
+    limit_output,
+)
 
 logger = logging.getLogger(__name__)
 
 MAX_TOGETHER = 8
 """Read-only calls that run at the same time; more would only fight for the disk."""
+
+MAX_FAULT_BYTES = 2_000
+"""How much is said of a call that makes no sense: it may repeat what the model wrote."""
 
 STOPPED = "The user stopped this call. Do not simply repeat it."
 
@@ -182,7 +192,7 @@ def prepare(call: ToolCall, tools: Mapping[str, AnyTool]) -> Prepared:
             f"The arguments of {call.name} are not valid JSON ({error}). Nothing was run. "
             "Make the call again with a JSON object."
         )
-    return Prepared(run=partial(run_tool, tool, arguments), shown=tool.describe(arguments))
+    return Prepared(run=partial(run_tool, tool, arguments), shown=_described(tool, arguments))
 
 
 async def run_tool(tool: AnyTool, arguments: Arguments, context: ToolContext) -> ToolOutput:
@@ -195,11 +205,18 @@ async def run_tool(tool: AnyTool, arguments: Arguments, context: ToolContext) ->
         return ToolOutput(f"{error} {error.hint}".strip(), is_error=True, summary="failed")
     except Exception as error:
         logger.exception("tool %s failed", tool.name)
+        text = f"{tool.name} failed unexpectedly: {type(error).__name__}: {error}"
         return ToolOutput(
-            f"{tool.name} failed unexpectedly: {type(error).__name__}: {error}",
-            is_error=True,
-            summary="failed",
+            limit_output(text, max_bytes=MAX_FAULT_BYTES), is_error=True, summary="failed"
         )
+
+
+def _described(tool: AnyTool, arguments: Arguments) -> str:
+    try:
+        return tool.describe(arguments)
+    except Exception:
+        logger.exception("a call of %s cannot be described", tool.name)
+        return ""
 
 
 def _batches(
@@ -246,7 +263,8 @@ def _faulty(text: str) -> Prepared:
     async def answer(_: ToolContext) -> ToolOutput:
         return fault
 
-    fault = ToolOutput(text, is_error=True, summary="bad call")
+    said = limit_output(text, max_bytes=MAX_FAULT_BYTES)
+    fault = ToolOutput(said, is_error=True, summary="bad call")
     return Prepared(run=answer)
 
 

@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import stat
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -148,6 +149,13 @@ def _check(text: str) -> None:
         raise ToolError(f"The path '{shown}' contains a NUL character. Write it without.")
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ToolError(f"The path '{shown}' is not valid Unicode. List the folder for its names.")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise ToolError(
+            f"No file can have the name '{shown}' here: the kernel runs with file names in "
+            f"{sys.getfilesystemencoding()}. The user can set LANG to C.UTF-8 and restart it."
+        ) from None
     if text.startswith(_DEVICE):
         raise ToolError(f"'{shown}' is a device path. Write a plain path instead.")
     if _SCHEME.match(text):

@@ -1,6 +1,6 @@
 """What a turn does, from its prompt to its end."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import pytest
@@ -164,6 +164,33 @@ async def test_a_bad_call_is_answered_with_what_is_wrong(
     (result,) = turn.results()
     assert result.is_error
     assert reads in result.content
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        pytest.param("n" * 1_000_000, "{}", id="the name"),
+        pytest.param("echo", f'{{"{"k" * 1_000_000}": 1}}', id="the name of an argument"),
+        pytest.param("broken", '{"text": "x"}', id="what the tool raises"),
+    ],
+)
+async def test_what_is_wrong_with_a_call_is_said_in_short(name: str, arguments: str) -> None:
+    tools = (echo(), raising(ValueError("v" * 1_000_000)))
+    turn = bench(calls(("c1", name, arguments)), says("ok"), tools=tools)
+    await turn.run()
+    [result] = turn.results()
+    assert result.is_error
+    assert len(result.content) < 3000
+
+
+async def test_a_call_that_cannot_be_described_is_run_all_the_same() -> None:
+    def describe(_: EchoArguments) -> str:
+        raise UnicodeError("no such name")
+
+    shy = replace(echo(), describe=describe)
+    turn = bench(calls(("c1", "echo", '{"text": "hi"}')), says("ok"), tools=(shy,))
+    await turn.run()
+    assert [result.content for result in turn.results()] == ["hi"]
 
 
 async def test_raw_line_breaks_in_arguments_are_let_pass() -> None:

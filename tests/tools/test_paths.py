@@ -1,12 +1,15 @@
 """Which texts name a place, and which places are inside the project."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import crush_kernel
 from crush_kernel.errors import ToolError
 from crush_kernel.tools.paths import PathPolicy, printable
 
@@ -172,3 +175,25 @@ def test_inside_means_that_the_real_place_is_below_the_root(
 )
 def test_printable_names_are_one_line_and_hide_nothing(name: str, text: str) -> None:
     assert printable(name) == text
+
+
+@pytest.mark.slow
+def test_a_name_that_the_system_cannot_write_is_refused_in_words(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from crush_kernel.tools.paths import PathPolicy\n"
+        "try: PathPolicy(root=Path('.'), cwd=Path('.')).resolve('\\xfc.txt')\n"
+        "except Exception as error: print(type(error).__name__, ascii(str(error)))"
+    )
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(crush_kernel.__path__[0]).parent)}
+    environ |= {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environ,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.stdout.startswith("ToolError ")
+    assert "LANG" in done.stdout
