@@ -28,7 +28,7 @@ from crush_kernel.providers.base import (
     UsageReport,
 )
 from crush_kernel.providers.failures import cut_off, from_error_event, garbled
-from crush_kernel.providers.sse import EventLines
+from crush_kernel.providers.sse import EventLines, NotAReply
 
 _STOPS: Final[Mapping[str, StopReason]] = {
     "end_turn": "end_turn",
@@ -65,20 +65,22 @@ class ReplyDecoder:
         self._has_input: set[int] = set()
         self._counts: dict[str, int] = {}
         self._reason = ""
-        self.is_complete = False
+        self.is_done = False
         """Whether `Stop` was told: nothing that follows matters."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the reply is over."""
+        return self.is_done
 
     def feed(self, chunk: bytes) -> Iterator[StreamEvent]:
         """Yield what `chunk` adds to the reply, however the bytes are split.
 
         Raises:
             ProviderError: the provider reports an error, or what it says makes no sense.
+            NotAReply: it is no reply at all.
         """
-        try:
-            complete = self._lines.feed(chunk)
-        except ValueError as error:
-            raise garbled(self._provider, detail=str(error)) from error
-        for data in complete:
+        for data in self._lines.feed(chunk):
             yield from self._event(_parsed(data, self._provider))
 
     def finish(self) -> Iterator[StreamEvent]:
@@ -86,15 +88,18 @@ class ReplyDecoder:
 
         Raises:
             ConnectionLost: the reply is not complete.
+            NotAReply: it is no reply at all.
         """
-        if not self.is_complete:
+        if not self.is_done:
             for data in self._lines.flush():
                 yield from self._event(_last(data))
-        if not self.is_complete:
+        if not self.is_done:
+            if document := self._lines.document:
+                raise NotAReply(document)
             raise cut_off(self._provider)
 
     def _event(self, event: _Event) -> Sequence[StreamEvent]:
-        if self.is_complete:
+        if self.is_done:
             return ()
         match event.get("type"):
             case "content_block_delta":
@@ -109,7 +114,7 @@ class ReplyDecoder:
                 self._reason = _text(_object(event, "delta"), "stop_reason") or self._reason
                 return self._used(event)
             case "message_stop" if self._reason:
-                self.is_complete = True
+                self.is_done = True
                 return (Stop(_STOPS.get(self._reason, "end_turn")),)
             case "error":
                 raise self._failure(_object(event, "error"))

@@ -8,10 +8,8 @@ Source: Crush, catalog table; the providers' public model pages.
 """
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
 from crush_kernel.providers.base import ModelInfo
 
@@ -202,28 +200,6 @@ def known_models(provider_id: str) -> tuple[ModelInfo, ...]:
     defaults = dict.fromkeys(model for model in (provider.large, provider.small) if model)
     ids = dict.fromkeys((*defaults, *(m.id for m in MODELS if m.provider == provider_id)))
     return tuple(known_model(provider_id, model_id) for model_id in ids)
-
-
-def ollama_endpoint(host: str) -> str:
-    """Return the base URL that `OLLAMA_HOST` means, by Ollama's own rules.
-
-    An address to listen on, such as `0.0.0.0`, is reached through the loopback.
-    """
-    text = host.strip()
-    scheme, separator, rest = text.partition("://")
-    if not separator:
-        scheme, rest = "http", text
-    port = {"": 11434, "http": 80, "https": 443}.get(scheme if separator else "", 11434)
-    parts = urlsplit(f"{scheme}://")
-    with suppress(ValueError):  # a port or an address that is none
-        parts = urlsplit(f"{scheme}://{rest}")
-        port = parts.port or port
-    name = parts.hostname or "127.0.0.1"
-    if name in ("0.0.0.0", "::"):  # noqa: S104 - nothing is bound here
-        name = "127.0.0.1"
-    if ":" in name:
-        name = f"[{name}]"
-    return f"{scheme}://{name}:{port}{parts.path.rstrip('/')}/v1"
 
 
 _FAMILIES: Final = {"anthropic": "claude-", "openai": r"gpt-[5-9]|o[3-9]\b"}

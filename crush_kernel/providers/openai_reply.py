@@ -9,10 +9,9 @@ Pure. Source: OpenAI API reference, "Chat completion chunk"; WHATWG, server-sent
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Final, Literal
+from typing import Final
 
 import pydantic_core
 from pydantic import JsonValue
@@ -31,10 +30,7 @@ from crush_kernel.providers.base import (
 from crush_kernel.providers.failures import cut_off, from_error_event, garbled
 from crush_kernel.providers.openai_calls import ToolCalls
 from crush_kernel.providers.openai_wire import REASONING_FIELDS
-from crush_kernel.providers.sse import MAX_EVENT_BYTES, EventLines
-
-MAX_PAGE_BYTES: Final = 64_000
-"""What is kept of an answer that is no reply, to say what it is."""
+from crush_kernel.providers.sse import EventLines, NotAReply
 
 _STOPS: Final[Mapping[str, StopReason]] = {
     "stop": "end_turn",
@@ -48,18 +44,8 @@ _STOPS: Final[Mapping[str, StopReason]] = {
 }
 """Reasons to stop; what else servers make up means that the reply is over."""
 
-_EVENT_FIELD: Final = re.compile(rb"\s*(?:data|event|id|retry)?:")
-
 _FAILED_STOPS: Final = frozenset(("error", "insufficient_system_resource"))
 """Reasons that mean that the reply is broken, not over."""
-
-
-class NotAReply(Exception):
-    """What came in place of a reply: a web page, say. Translated by the adapter."""
-
-    def __init__(self, body: bytes) -> None:
-        super().__init__("not a reply")
-        self.body = body[:MAX_PAGE_BYTES].decode("utf-8", "replace")
 
 
 class ReplyDecoder:
@@ -79,8 +65,6 @@ class ReplyDecoder:
         self._provider = provider
         self._secrets = secrets
         self._lines = EventLines()
-        self._shape: Literal["", "events", "document", "page"] = ""
-        self._head = bytearray()
         self._calls = ToolCalls(claim_id, self._next_block)
         self._blocks = 0
         self._open = ""
@@ -105,13 +89,7 @@ class ReplyDecoder:
             ProviderError: the server reports an error, or what it says makes no sense.
             NotAReply: it is no reply at all.
         """
-        if self._shape != "events":
-            chunk = self._sniff(chunk)
-        try:
-            complete = self._lines.feed(chunk)
-        except ValueError as error:
-            raise garbled(self._provider, detail=str(error)) from error
-        for data in complete:
+        for data in self._lines.feed(chunk):
             yield from self._event(data)
 
     def finish(self) -> Iterator[StreamEvent]:
@@ -121,14 +99,15 @@ class ReplyDecoder:
             ConnectionLost: the reply is not complete.
             NotAReply: it is no reply at all.
         """
-        if self._shape == "document":
-            yield from self._event(bytes(self._head))
+        document = self._lines.document
+        if document.lstrip().startswith(b"{"):
+            yield from self._event(document)
             self.is_done = self._has_spoken
         elif not self.is_done:
             yield from self._tail()
         if not self.is_complete:
-            if self._head.strip() and not _EVENT_FIELD.match(self._head):
-                raise NotAReply(bytes(self._head))
+            if document:
+                raise NotAReply(document)
             raise cut_off(self._provider)
         yield from self._closed()
         yield from self._calls.rest()
@@ -142,29 +121,8 @@ class ReplyDecoder:
                 with suppress(ConnectionLost):
                     yield from self._event(line)
 
-    def _sniff(self, chunk: bytes) -> bytes:
-        """Return what is to be read as events; keep the rest until it is known what it is.
-
-        The first byte tells: servers that ignore `stream` send one document, and proxies
-        send pages. The content type does not: many servers send a wrong one, or none.
-        """
-        self._head += chunk
-        if not self._shape:
-            chunk = bytes(self._head)
-            start = chunk.lstrip()[:1]
-            if not start:
-                return b""
-            self._shape = "document" if start == b"{" else "page" if start == b"<" else "events"
-        if self._shape == "events":
-            return chunk
-        if len(self._head) > (MAX_EVENT_BYTES if self._shape == "document" else MAX_PAGE_BYTES):
-            raise NotAReply(bytes(self._head))
-        return b""
-
     def _event(self, data: bytes) -> list[StreamEvent]:
         """Return what the data of one event says."""
-        if self._head and self._shape == "events":
-            self._head.clear()
         if data.strip() == b"[DONE]":
             self.is_done = True
             return []

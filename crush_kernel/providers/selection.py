@@ -21,13 +21,13 @@ import anyio.to_thread
 from crush_kernel.config.settings import Settings
 from crush_kernel.config.state import ModelSlot, State
 from crush_kernel.errors import AuthenticationFailed, CommandError, ConfigError
+from crush_kernel.providers.address import ollama_endpoint, without_password
 from crush_kernel.providers.base import Model, ModelInfo
 from crush_kernel.providers.catalog import (
     PROVIDERS,
     Provider,
     known_model,
     known_models,
-    ollama_endpoint,
     provider_of,
 )
 from crush_kernel.providers.matching import either_of, matching, nearest_to
@@ -323,14 +323,14 @@ class Providers:
             name=provider.name,
             is_usable=self._is_ready(provider),
             reason=self._reason(provider),
-            base_url=_shown(self._endpoint(provider)),
+            base_url=without_password(self._endpoint(provider)),
         )
 
     def _reason(self, provider: Provider) -> str:
         if provider.protocol == "offline":
             return "built in"
         if provider.is_local:
-            where = _shown(self._endpoint(provider)).removesuffix("/v1")
+            where = without_password(self._endpoint(provider)).removesuffix("/v1")
             if self._local is None:
                 return f"not asked yet at {where}"
             answers = "answers" if provider.id in self._local else "nothing answers"
@@ -378,10 +378,3 @@ def _split(label: str) -> tuple[Provider | None, str]:
 
 def _sentence(words: str) -> str:
     return f"{words[:1].upper()}{words[1:]}."
-
-
-def _shown(url: str) -> str:
-    """Return `url` without the name and password that it may hold."""
-    scheme, separator, rest = url.partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"

@@ -3,7 +3,6 @@
 import base64
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
 import anthropic
@@ -35,6 +34,7 @@ from crush_kernel.messages import (
     Usage,
     text_of,
 )
+from crush_kernel.providers.address import server_address
 from crush_kernel.providers.anthropic import AnthropicModel, translate
 from crush_kernel.providers.base import (
     Accumulator,
@@ -43,6 +43,7 @@ from crush_kernel.providers.base import (
     TextDelta,
     ToolSpec,
 )
+from crush_kernel.providers.connection import Connection
 from tests.fakes.provider.replies import (
     COMMENT,
     PING,
@@ -451,7 +452,7 @@ async def test_the_key_goes_into_its_header_alone(
 @pytest.mark.parametrize("key", ["", " ", "sk-1\n", "sk-\u00e9", "\u201csk-1\u201d"])
 def test_a_key_that_cannot_be_sent_is_refused_before_it_is(key: str) -> None:
     with pytest.raises(AuthenticationFailed) as caught:
-        AnthropicModel(INFO, api_key=key)
+        AnthropicModel(INFO, api_key=key, base_url="http://x")
     assert not key.strip() or key.strip() not in str(caught.value) + caught.value.detail
 
 
@@ -530,7 +531,7 @@ async def test_heartbeats_count_as_life(provider: FakeProvider, beat: str) -> No
     limit_s, hold = 0.4, Hold()
     provider.play(RawReply((_start("hel"), Beat(hold, beat), _end("lo"))))
     async with (
-        opened(provider, INFO, idle_timeout_s=limit_s) as model,
+        opened(provider, INFO, silence_timeout_s=limit_s) as model,
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(_release_after, hold, anyio.current_time() + 3 * limit_s)
@@ -565,18 +566,17 @@ def _end(text: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("after", "name"),
+    "after",
     [
-        pytest.param(None, "first_byte_timeout_s", id="no answer"),
-        pytest.param(0, "first_byte_timeout_s", id="only headers"),
-        pytest.param(300, "idle_timeout_s", id="between bytes"),
+        pytest.param(None, id="no answer"),
+        pytest.param(0, id="only headers"),
+        pytest.param(300, id="between bytes"),
     ],
 )
-async def test_silence_has_a_limit(provider: FakeProvider, after: int | None, name: str) -> None:
+async def test_silence_has_a_limit(provider: FakeProvider, after: int | None) -> None:
     """Case c07: the socket stays open and nothing comes."""
     provider.play(Reply((Say("a b c", size=1),), fault=Stall(Hold(), after)))
-    options = {name: 0.3}
-    async with opened(provider, INFO, **options) as model:
+    async with opened(provider, INFO, silence_timeout_s=0.3) as model:
         with pytest.raises(ConnectionLost, match=r"Anthropic sent nothing for 0\.3 s\."):
             await ask(model)
     assert await anyio.to_thread.run_sync(provider.requests[0].gone.wait, 5)
@@ -866,10 +866,16 @@ NOT_OF_A_REQUEST = frozenset(
 """Abstract, or never raised by a request of ours. A class of the SDK that is neither here nor
 mapped wants a decision."""
 
-NOW = datetime(2026, 10, 21, 7, 28, tzinfo=UTC)
+
+@pytest.fixture
+async def connection() -> AsyncGenerator[Connection]:
+    address = server_address("http://127.0.0.1")
+    made = Connection("anthropic", address, api_key=KEY, silence_timeout_s=1, verify=False)
+    yield made
+    await made.client.aclose()
 
 
-def test_every_error_of_the_sdk_has_a_translation() -> None:
+async def test_every_error_of_the_sdk_has_a_translation(connection: Connection) -> None:
     unmapped: set[str] = set()
     for kind in _subclasses(anthropic.AnthropicError):
         error = kind.__new__(kind, "x")
@@ -877,7 +883,7 @@ def test_every_error_of_the_sdk_has_a_translation() -> None:
             status = getattr(kind, "status_code", 500)
             error.response = httpx2.Response(status if isinstance(status, int) else 418)
             error.status_code = error.response.status_code
-        translated = translate(error, "anthropic", now=NOW)
+        translated = translate(error, connection)
         assert translated.provider == "anthropic"
         assert translated.hint
         if str(translated) == "The request could not be made.":
@@ -885,7 +891,7 @@ def test_every_error_of_the_sdk_has_a_translation() -> None:
     assert unmapped <= NOT_OF_A_REQUEST
 
 
-def test_every_error_of_the_transport_is_a_lost_connection() -> None:
+async def test_every_error_of_the_transport_is_a_lost_connection(connection: Connection) -> None:
     for kind in _subclasses(httpx2.HTTPError):
-        translated = translate(kind.__new__(kind, "x"), "anthropic", now=NOW)
+        translated = connection.lost(kind.__new__(kind, "x"))
         assert isinstance(translated, ConnectionLost), kind

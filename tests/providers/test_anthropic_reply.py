@@ -12,6 +12,7 @@ from crush_kernel.errors import ConnectionLost, Overloaded
 from crush_kernel.messages import Message, Reasoning, Text, ToolCall, Usage
 from crush_kernel.providers.anthropic_reply import ReplyDecoder
 from crush_kernel.providers.base import Accumulator, ModelInfo
+from crush_kernel.providers.sse import NotAReply
 from tests.fakes.provider.anthropic_api import AnthropicDialect, signature_of
 from tests.fakes.provider.replies import COMMENT, Call, Reply, Say, Think, ThinkRedacted
 
@@ -204,8 +205,8 @@ def test_an_event_that_cannot_be_read_is_a_lost_connection(data: bytes) -> None:
         decode(b"data: " + data + b"\n\n" + events(*END))
 
 
-def test_an_event_without_end_is_a_lost_connection() -> None:
-    with pytest.raises(ConnectionLost, match="cannot be read"):
+def test_an_event_without_end_is_no_reply() -> None:
+    with pytest.raises(NotAReply):
         decode(*(b"data: " + b"x" * 1_000_000 for _ in range(17)))
 
 

@@ -11,7 +11,6 @@ from crush_kernel.providers.catalog import (
     Provider,
     known_model,
     known_models,
-    ollama_endpoint,
     provider_of,
 )
 
@@ -95,23 +94,3 @@ def test_a_providers_models_begin_with_its_default_ones() -> None:
     assert ids[:2] == ["gpt-5.6-sol", "gpt-5.6-luna"]
     assert len(set(ids)) == len(ids)
     assert known_models("nobody") == ()
-
-
-@pytest.mark.parametrize(
-    ("host", "endpoint"),
-    [
-        pytest.param("127.0.0.1", "http://127.0.0.1:11434/v1", id="address"),
-        pytest.param("0.0.0.0", "http://127.0.0.1:11434/v1", id="all interfaces"),  # noqa: S104
-        pytest.param(":8000", "http://127.0.0.1:8000/v1", id="port"),
-        pytest.param("box:8000", "http://box:8000/v1", id="name and port"),
-        pytest.param("http://box", "http://box:80/v1", id="scheme"),
-        pytest.param("https://box", "https://box:443/v1", id="TLS"),
-        pytest.param("https://box:1/ollama/", "https://box:1/ollama/v1", id="path"),
-        pytest.param("[::1]:8000", "http://[::1]:8000/v1", id="IPv6"),
-        pytest.param("[::]", "http://127.0.0.1:11434/v1", id="all interfaces, IPv6"),
-        pytest.param("box:99999", "http://box:11434/v1", id="no such port"),
-        pytest.param("[::1", "http://127.0.0.1:11434/v1", id="no address"),
-    ],
-)
-def test_ollamas_variable_means_what_it_means_to_ollama(host: str, endpoint: str) -> None:
-    assert ollama_endpoint(host) == endpoint

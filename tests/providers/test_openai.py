@@ -8,7 +8,6 @@ from contextlib import aclosing, asynccontextmanager, suppress
 
 import anyio
 import anyio.to_thread
-import httpx2
 import pytest
 from anyio.abc import SocketStream
 
@@ -45,6 +44,7 @@ from crush_kernel.providers.base import (
 from crush_kernel.providers.openai import OpenAIModel
 from tests.fakes.provider.replies import (
     COMMENT,
+    Answer,
     Call,
     Cut,
     ErrorEvent,
@@ -59,7 +59,7 @@ from tests.fakes.provider.replies import (
     call,
     say,
 )
-from tests.fakes.provider.server import FakeProvider
+from tests.fakes.provider.server import FakeProvider, Received
 from tests.fakes.sockets import free_port, listening
 
 pytestmark = pytest.mark.anyio
@@ -75,18 +75,9 @@ async def model_at(
     *,
     info: ModelInfo = INFO,
     key: str = "test-key",
-    first_byte_timeout_s: float = 5,
-    idle_timeout_s: float = 5,
-    transport: httpx2.AsyncBaseTransport | None = None,
+    silence_timeout_s: float = 5,
 ) -> AsyncGenerator[OpenAIModel]:
-    model = OpenAIModel(
-        info,
-        api_key=key,
-        base_url=url,
-        first_byte_timeout_s=first_byte_timeout_s,
-        idle_timeout_s=idle_timeout_s,
-        transport=transport,
-    )
+    model = OpenAIModel(info, api_key=key, base_url=url, silence_timeout_s=silence_timeout_s)
     async with aclosing(model):
         yield model
 
@@ -221,33 +212,35 @@ async def test_a_parameter_that_is_refused_is_renamed_from_then_on(provider: Fak
     assert sent == [["max_tokens"], ["max_completion_tokens"], ["max_completion_tokens"]]
 
 
-async def test_a_server_that_knows_no_stream_options_is_asked_without() -> None:
+async def test_a_server_that_knows_no_stream_options_is_asked_without(
+    provider: FakeProvider,
+) -> None:
     asked: list[bool] = []
 
-    def respond(request: httpx2.Request) -> httpx2.Response:
-        asked.append("stream_options" in json.loads(request.content))
+    def script(request: Received) -> Answer:
+        asked.append("stream_options" in request.body)
         if asked[-1]:
-            return httpx2.Response(422, json={"detail": "extra field: stream_options"})
-        return httpx2.Response(200, text="data: [DONE]\n\n")
+            return HttpReply(422, {"detail": "extra field: stream_options"})
+        return say("ok")
 
-    async with model_at("http://x/v1", transport=httpx2.MockTransport(respond)) as model:
+    provider.play(script)
+    async with model_at(provider.openai_url) as model:
         await ask(model)
         await ask(model)
     assert asked == [True, False, False]
 
 
-async def test_a_server_that_refuses_whatever_is_changed_is_not_asked_for_ever() -> None:
-    asked: list[object] = []
-
-    def respond(request: httpx2.Request) -> httpx2.Response:
-        asked.append(json.loads(request.content))
-        said = "unknown: stream_options, reasoning_content, max_completion_tokens, max_tokens"
-        return httpx2.Response(400, json={"error": {"message": said}})
-
+async def test_a_server_that_refuses_whatever_is_changed_is_not_asked_for_ever(
+    provider: FakeProvider,
+) -> None:
+    said = "unknown: stream_options, reasoning_content, max_completion_tokens, max_tokens"
+    provider.openai.body_extras = frozenset(("max_tokens",))
+    provider.openai.assistant_extras = frozenset(("reasoning_content",))
+    provider.play(lambda _: HttpReply(400, {"error": {"message": said}}))
     request = ModelRequest("", HELLO.messages, max_output_tokens=5)
-    async with model_at("http://x/v1", transport=httpx2.MockTransport(respond)) as model:
+    async with model_at(provider.openai_url) as model:
         assert isinstance(await failure(model, request), RequestRejected)
-    assert len(asked) <= 5
+    assert 2 <= len(provider.requests) <= 5
 
 
 STATUSES = [
@@ -295,13 +288,11 @@ async def test_what_to_wait_is_read_from_the_reply(provider: FakeProvider) -> No
         assert (await failure(model)).retry_after_s == 20
 
 
-async def test_the_key_never_appears_in_an_error() -> None:
-    def respond(request: httpx2.Request) -> httpx2.Response:
-        return httpx2.Response(401, text=f"bad key: {request.headers['authorization']}")
-
-    transport = httpx2.MockTransport(respond)
-    async with model_at("http://x/v1", key="hush-hush-key", transport=transport) as model:
+async def test_the_key_never_appears_in_an_error(provider: FakeProvider) -> None:
+    provider.play(lambda request: HttpReply(401, f"bad key: {request.headers['authorization']}"))
+    async with model_at(provider.openai_url, key="hush-hush-key") as model:
         error = await failure(model)
+    assert "bad key" in error.detail
     assert "hush" not in f"{error} {error.detail} {error.hint}"
 
 
@@ -367,13 +358,13 @@ async def test_silence_before_the_first_byte_is_limited(
     provider: FakeProvider, after: int | None
 ) -> None:
     provider.play(Reply((Say("late"),), fault=Stall(Hold(), after=after)))
-    async with model_at(provider.openai_url, first_byte_timeout_s=0.1) as model:
+    async with model_at(provider.openai_url, silence_timeout_s=0.1) as model:
         assert type(await failure(model)) is ConnectionLost
 
 
 async def test_silence_between_events_is_limited(provider: FakeProvider) -> None:
     provider.play(Reply((Say(("a", Hold(), "b")),)))
-    async with model_at(provider.openai_url, idle_timeout_s=0.1) as model:
+    async with model_at(provider.openai_url, silence_timeout_s=0.1) as model:
         error = await failure(model)
     assert type(error) is ConnectionLost
     assert "0.1 s" in str(error)
@@ -384,7 +375,7 @@ async def test_a_server_that_stays_silent_after_the_end_is_not_waited_for(
 ) -> None:
     body = 'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n: x\n\n'
     provider.play(RawReply(body, fault=Stall(Hold(), after=len(body) - 2)))
-    async with model_at(provider.openai_url, idle_timeout_s=0.1) as model:
+    async with model_at(provider.openai_url, silence_timeout_s=0.1) as model:
         assert (await ask(model)).parts == (Text("Hi"),)
 
 
@@ -400,7 +391,7 @@ async def test_a_comment_is_a_sign_of_life() -> None:
             b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
         )
 
-    async with listening(serve) as url, model_at(url, idle_timeout_s=0.3) as model:
+    async with listening(serve) as url, model_at(url, silence_timeout_s=0.3) as model:
         assert (await ask(model)).parts == (Text("Hi"),)
 
 
@@ -440,24 +431,18 @@ async def test_a_server_that_ignores_stream_is_understood(provider: FakeProvider
 
 
 async def test_a_compressed_stream_is_read_all_the_same() -> None:
-    body = b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
+    body = gzip.compress(
+        b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n'
+    )
+    head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-encoding: gzip\r\n\r\n"
 
-    def respond(request: httpx2.Request) -> httpx2.Response:  # noqa: ARG001
-        return httpx2.Response(
-            200, headers={"content-encoding": "gzip"}, stream=_Pieces(gzip.compress(body))
-        )
+    async def serve(stream: SocketStream) -> None:
+        await stream.receive()
+        for start in range(0, len(body), 5):
+            await stream.send((b"" if start else head) + body[start : start + 5])
 
-    async with model_at("http://x/v1", transport=httpx2.MockTransport(respond)) as model:
+    async with listening(serve) as url, model_at(url) as model:
         assert (await ask(model)).parts == (Text("Hi"),)
-
-
-class _Pieces(httpx2.AsyncByteStream):
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    async def __aiter__(self) -> AsyncGenerator[bytes]:
-        for start in range(0, len(self._data), 5):
-            yield self._data[start : start + 5]
 
 
 async def test_nobody_listening_is_a_lost_connection_that_names_the_place() -> None:

@@ -17,7 +17,8 @@ from crush_kernel.errors import (
 )
 from crush_kernel.messages import Message, Part, Reasoning, StopReason, Text, ToolCall, Usage
 from crush_kernel.providers.base import Accumulator, ModelInfo, Stop, StreamEvent
-from crush_kernel.providers.openai_reply import NotAReply, ReplyDecoder
+from crush_kernel.providers.openai_reply import ReplyDecoder
+from crush_kernel.providers.sse import NotAReply
 
 INFO = ModelInfo("openai", "m")
 DONE = "data: [DONE]\n\n"
