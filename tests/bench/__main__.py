@@ -5,6 +5,7 @@ people to judge. Both sides of a row are measured in turn, so that load meets bo
 """
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable
 from time import monotonic
@@ -42,6 +43,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few repeats")
     parser.add_argument("--files", type=int, default=0, help="how many files are searched")
     options = parser.parse_args()
+    # A run that is told to end ends its kernels and removes its folders first.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if unknown := set(options.names) - set(BENCHMARKS):
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}")
     scale = Scale(options.quick, files=options.files or (10_000 if options.quick else 50_000))

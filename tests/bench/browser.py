@@ -33,7 +33,7 @@ def measure(scale: Scale) -> tuple[Row | Skipped, ...]:
     """Stream in a real JupyterLab; the idle page comes after it."""
     if not chromium():
         return (Skipped(NAME, "no Chromium on the PATH"),)
-    seconds = scale.repeats(20, 6)
+    seconds = scale.repeats(15, 6)
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
         home = Path(folder)
         script = {"text": _PARAGRAPH, "repeat": 1_000, "pace_s": 1 / TOKENS_PER_S}

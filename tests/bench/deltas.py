@@ -28,7 +28,7 @@ def measure(scale: Scale) -> tuple[Row, ...]:
     plain: list[float] = []
     with serving() as provider, anthropic_kernel(provider) as kernel:
         _in_kernel(kernel, provider, reply(2_000))
-        for _ in range(scale.repeats(5, 1)):
+        for _ in range(scale.repeats(3, 1)):
             ours.append(_in_kernel(kernel, provider, reply()))
             sdk.append(_in_process("sdk", provider))
             plain.append(_in_process("plain", provider))

@@ -14,7 +14,7 @@ def measure(scale: Scale) -> tuple[Row, ...]:
     with TemporaryDirectory() as folder:
         for module in times:  # once to write the compiled files
             _start(module, folder)
-        for _ in range(scale.repeats(11, 3)):
+        for _ in range(scale.repeats(9, 3)):
             for module, taken in times.items():
                 taken.append(_start(module, folder))
     ours, other = median(times[CRUSH]), median(times[IPYTHON])

@@ -100,7 +100,7 @@ async def _row(search: Search, tool: AnyTool, root: Path, scale: Scale) -> Row:
 
     ours: list[float] = []
     other: list[float] = []
-    for _ in range(scale.repeats(9, 3)):
+    for _ in range(scale.repeats(5, 3)):
         ours.append(await _time(use_tool))
         other.append(await _time(use_ripgrep))
     name = f"{search.name}, {scale.files:,} files"

@@ -65,7 +65,7 @@ def measure(scale: Scale) -> tuple[Row, ...]:
 def _row(
     tool: str, scale: Scale, *, kernel: RunningKernel, provider: FakeProvider, work: Path
 ) -> Row:
-    rounds = scale.repeats(80, 30)
+    rounds = scale.repeats(60, 30)
     ours: list[float] = []
     other: list[float] = []
 
@@ -79,7 +79,7 @@ def _row(
         # In a session of its own, as the kernel is: Linux shares the processors by session.
         subprocess.run(command, check=True, start_new_session=True)
 
-    for _ in range(scale.repeats(4, 1)):
+    for _ in range(scale.repeats(3, 1)):
         ours += _gaps(ask_kernel, provider, tool, rounds)
         other += _gaps(run_loop, provider, tool, rounds)
     name = f"tool call to next request on the wire, {tool}"
