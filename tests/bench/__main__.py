@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=0, help="how many files are searched")
     options = parser.parse_args()
     # A run that is told to end ends its kernels and removes its folders first.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, _stop)
     if unknown := set(options.names) - set(BENCHMARKS):
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}")
     scale = Scale(options.quick, files=options.files or (10_000 if options.quick else 50_000))
@@ -54,6 +54,10 @@ def main() -> None:
         rows += _measured(name, scale)
         sys.stderr.write(f"{name}: {monotonic() - began:.0f} s\n")
     sys.stdout.write(f"{table(rows)}\n")
+
+
+def _stop(_signal: int, _frame: object) -> None:
+    raise SystemExit(1)
 
 
 def _measured(name: str, scale: Scale) -> tuple[Row | Skipped, ...]:
