@@ -34,13 +34,21 @@ async def find_readable(
 
     Raises:
         ToolError: no such place, or none that can be reached; the message says what is near.
+            Or it has become another place while the question was open.
         PermissionDenied: it is outside the project and the answer was no.
     """
-    target, status = await anyio.to_thread.run_sync(_find, paths, text, abandon_on_cancel=True)
+    target, status = await _find_in_thread(paths, text)
     if target.is_outside:
         request = paths.read_request(target, call_id=context.call_id, tool=tool, action=action)
         await context.permit(request)
+        asked, (target, status) = target, await _find_in_thread(paths, text)
+        if target != asked:
+            raise ToolError(f"{asked.shown} was replaced while permission was asked. Try again.")
     return target, status
+
+
+async def _find_in_thread(paths: PathPolicy, text: str) -> tuple[Target, os.stat_result]:
+    return await anyio.to_thread.run_sync(_find, paths, text, abandon_on_cancel=True)
 
 
 def _find(paths: PathPolicy, text: str) -> tuple[Target, os.stat_result]:

@@ -6,7 +6,9 @@ permission, since a prompt may come from a notebook that somebody else wrote.
 """
 
 import base64
+import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ import anyio.to_thread
 from crush_kernel.errors import ToolError
 from crush_kernel.messages import Media, Part, Text
 from crush_kernel.tools.base import Permit
+from crush_kernel.tools.diskfile import open_real
 from crush_kernel.tools.mediatype import IMAGE_TYPES, media_type_of
 from crush_kernel.tools.paths import PathPolicy, Target
 from crush_kernel.tools.textfile import decode, detect
@@ -59,8 +62,11 @@ class Attachments:
         A file that cannot be attached is answered with a note in its place, so that the
         model and the reader know.
         """
-        found = [hit for mention in mentions(text) if (hit := self._find(mention)) is not None]
+        found = await anyio.to_thread.run_sync(self._find_all, text, abandon_on_cancel=True)
         return (Text(text), *[await self._attach(*hit, permit) for hit in found])
+
+    def _find_all(self, text: str) -> list[tuple[Target, Mention]]:
+        return [hit for mention in mentions(text) if (hit := self._find(mention)) is not None]
 
     def _find(self, mention: Mention) -> tuple[Target, Mention] | None:
         """Return the file that `mention` names, without trailing punctuation if need be."""
@@ -79,7 +85,7 @@ class Attachments:
             if target.is_outside:
                 request = self._paths.read_request(target, call_id="", tool="attach", action="read")
                 await permit(request)
-            data = await anyio.to_thread.run_sync(_read, target.path)
+            data = await anyio.to_thread.run_sync(_read, target.path, abandon_on_cancel=True)
             return _part(data, target.shown, mention)
         except (ToolError, OSError) as error:
             return Text(f"[@{target.shown} could not be attached: {error}]")
@@ -102,7 +108,10 @@ def _readings(mention: Mention) -> Iterator[Mention]:
 
 
 def _read(path: Path) -> bytes:
-    with path.open("rb") as file:
+    descriptor = open_real(path)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ToolError("it is no regular file")
         return file.read(MAX_MEDIA_BYTES + 1)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import anyio.from_thread
 
 from crush_kernel.errors import ToolError
-from crush_kernel.tools.diskfile import MAX_EDIT_BYTES
+from crush_kernel.tools.diskfile import MAX_EDIT_BYTES, open_real
 from crush_kernel.tools.mediatype import IMAGE_TYPES, media_type_of
 from crush_kernel.tools.paths import Target, kind_of, reason
 from crush_kernel.tools.sections import Section, SectionReader
@@ -94,9 +94,7 @@ def read_content(target: Target, *, offset: int, limit: int) -> Content:
         ToolError: it is no regular file, cannot be read, or the lines lie too deep in it.
     """
     try:
-        # Should a pipe or a link have taken the file's place since: neither wait nor follow.
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-        descriptor = os.open(target.path, flags)
+        descriptor = open_real(target.path)
         with os.fdopen(descriptor, "rb", buffering=0) as file:
             status = os.fstat(descriptor)
             require_regular(target, status)

@@ -1,8 +1,11 @@
 """What `@path` in a prompt brings along."""
 
 import base64
+import os
+from collections.abc import Callable
 from pathlib import Path
 
+import anyio
 import pytest
 
 from crush_kernel.errors import PermissionDenied
@@ -100,3 +103,40 @@ async def test_a_file_outside_the_project_needs_permission(tmp_path: Path) -> No
     assert isinstance(note, Text)
     assert "could not be attached: not read" in note.text
     assert "key" not in note.text
+
+
+def link_file(place: Path, secret: Path) -> None:
+    place.unlink()
+    place.symlink_to(secret)
+
+
+def link_folder(place: Path, secret: Path) -> None:
+    place.parent.rename(place.parent.with_name("moved"))
+    place.parent.symlink_to(secret.parent)
+
+
+def make_pipe(place: Path, _: Path) -> None:
+    place.unlink()
+    os.mkfifo(place)
+
+
+@pytest.mark.parametrize("swap", [link_file, link_folder, make_pipe])
+async def test_what_takes_the_place_of_an_allowed_file_is_not_read(
+    tmp_path: Path, swap: Callable[[Path, Path], None]
+) -> None:
+    place, secret = tmp_path / "shared" / "note.txt", tmp_path / "secret" / "note.txt"
+    for file in (place, secret):
+        file.parent.mkdir()
+        file.write_text(file.parent.name)
+    (tmp_path / "project").mkdir()
+
+    async def swap_and_allow(request: PermissionRequest) -> None:
+        assert request.paths == (place,)
+        swap(place, secret)
+
+    paths = PathPolicy(root=tmp_path / "project", cwd=tmp_path / "project")
+    with anyio.fail_after(5):
+        _, note = await Attachments(paths).load("@../shared/note.txt", permit=swap_and_allow)
+    assert isinstance(note, Text)
+    assert "could not be attached" in note.text
+    assert "secret" not in note.text

@@ -14,7 +14,13 @@ from pathlib import Path
 import pytest
 
 from crush_kernel.errors import ToolError
-from crush_kernel.tools.diskfile import DiskFile, read_file, replace_file, require_writable
+from crush_kernel.tools.diskfile import (
+    DiskFile,
+    open_real,
+    read_file,
+    replace_file,
+    require_writable,
+)
 
 NOBODY = 65534
 
@@ -106,6 +112,19 @@ def test_an_unreadable_file_is_refused(ordinary_folder: Path) -> None:
     path.chmod(0)
     with pytest.raises(ToolError, match="permission denied"):
         read_file(path)
+
+
+@pytest.mark.parametrize("name", ["link.txt", "folder-link/file.txt", "folder-link/../link.txt"])
+def test_no_link_is_followed_once_a_path_was_checked(tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/file.txt").write_text("x", encoding="utf-8")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "folder/file.txt")
+    (tmp_path / "folder-link").symlink_to(tmp_path / "folder")
+    with pytest.raises(OSError, match=r"symbolic links|Not a directory"):
+        open_real(tmp_path / name)
+    descriptor = open_real(tmp_path / "folder/file.txt")
+    assert os.read(descriptor, 9) == b"x"
+    os.close(descriptor)
 
 
 def test_a_replacement_keeps_mode_and_attributes(tmp_path: Path) -> None:

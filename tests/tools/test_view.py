@@ -388,7 +388,7 @@ async def test_a_file_that_vanishes_while_the_question_is_open_is_an_error(
     project: Project,
 ) -> None:
     outside = project.write("../outside.txt", b"secret\n")
-    with pytest.raises(ToolError, match="cannot be read: no such file"):
+    with pytest.raises(ToolError, match="does not exist"):
         await project.view("../outside.txt", fake=tool_context(meanwhile=outside.unlink))
 
 
@@ -401,8 +401,22 @@ async def test_a_link_put_in_the_place_of_an_allowed_file_is_not_followed(
         allowed.unlink()
         allowed.symlink_to(other)
 
-    with pytest.raises(ToolError, match="cannot be read"):
+    with pytest.raises(ToolError, match="was replaced"):
         await project.view("../allowed.txt", fake=tool_context(meanwhile=swap))
+
+
+async def test_a_link_put_in_the_place_of_a_folder_above_is_not_followed(
+    project: Project,
+) -> None:
+    allowed = project.write("../shared/note.txt", b"x\n")
+    other = project.write("../secret/note.txt", b"y\n")
+
+    def swap() -> None:
+        allowed.parent.rename(project.root.parent / "moved")
+        allowed.parent.symlink_to(other.parent)
+
+    with pytest.raises(ToolError, match="was replaced"):
+        await project.view("../shared/note.txt", fake=tool_context(meanwhile=swap))
 
 
 async def test_a_pipe_put_in_the_place_of_an_allowed_file_is_not_waited_for(
