@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crush_kernel.kernel.plaintext import visible
+from crush_kernel.tools.attachments import Mention, mentions
+
 MAX_MATCHES = 200
 """More than this nobody reads, and a huge folder must not stall the front end."""
 
@@ -74,7 +77,10 @@ def reply(
 
 
 def file_matches(word: str, cwd: Path) -> list[Match]:
-    """Return the files and folders that begin with `word`, folders first, as `@path`."""
+    """Return the files and folders that begin with `word`, folders first, as `@path`.
+
+    Names that a prompt cannot mention, or that would hide something in the menu, are left out.
+    """
     folder_part, _, name = word.rpartition("/")
     prefix = f"{folder_part}/" if folder_part or word.startswith("/") else ""
     try:
@@ -89,10 +95,13 @@ def file_matches(word: str, cwd: Path) -> list[Match]:
     except (OSError, ValueError, RuntimeError):
         # `RuntimeError` is what an unknown home folder raises.
         return []
-    return [_file_match(f"{prefix}{name}", is_file=is_file) for is_file, name in sorted(found)]
+    offers = (_file_match(f"{prefix}{name}", is_file=is_file) for is_file, name in sorted(found))
+    return [offer for offer in offers if offer is not None]
 
 
-def _file_match(path: str, *, is_file: bool) -> Match:
+def _file_match(path: str, *, is_file: bool) -> Match | None:
     shown = path if is_file else f"{path}/"
-    text = f'@"{shown}"' if re.search(r"\s", shown) else f"@{shown}"
-    return Match(text, "file" if is_file else "folder")
+    for text in (f"@{shown}", f'@"{shown}"'):
+        if mentions(text) == (Mention(shown),) and visible(shown) == shown:
+            return Match(text, "file" if is_file else "folder")
+    return None

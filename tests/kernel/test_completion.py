@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from crush_kernel.kernel.completion import MAX_MATCHES, Match, file_matches, reply, wanted_at
+from crush_kernel.tools.attachments import Mention, mentions
 
 
 @pytest.mark.parametrize(
@@ -50,6 +51,30 @@ def test_files_are_offered_folders_first_with_their_types(tmp_path: Path) -> Non
         Match('@"Space bar.md"', "file"),
         Match("@setup.py", "file"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [
+        pytest.param("a`b.txt", '@"a`b.txt"', id="a backtick"),
+        pytest.param("a,b.txt", '@"a,b.txt"', id="a comma"),
+        pytest.param("a<b>.txt", '@"a<b>.txt"', id="a tag"),
+        pytest.param('a"b', None, id="a quote"),
+        pytest.param("a\nb", None, id="a line break"),
+        pytest.param("a\tb", '@"a\tb"', id="a tab"),
+        pytest.param("a:3", None, id="what would be a line"),
+        pytest.param("a\x1b[31m", None, id="an escape"),
+        pytest.param("a\u202egpj.exe", None, id="text that runs backwards"),
+        pytest.param("a\udcff", None, id="a byte that is no text"),
+    ],
+)
+def test_what_is_offered_is_what_a_prompt_can_mention(
+    tmp_path: Path, name: str, offered: str | None
+) -> None:
+    (tmp_path / name).touch()
+    matches = [match.text for match in file_matches("a", tmp_path)]
+    assert matches == ([offered] if offered else [])
+    assert all(mentions(text) == (Mention(name),) for text in matches)
 
 
 def test_hidden_files_are_offered_only_when_asked_for(tmp_path: Path) -> None:
