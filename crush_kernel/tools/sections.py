@@ -6,6 +6,7 @@ line, it does not begin one: text that ends with it has no empty line after it.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 MAX_LINE_BYTES = 8_000
 """What is kept of one line: 2,000 characters of any encoding."""
@@ -13,8 +14,7 @@ LINE_OVERHEAD = 8
 """What a line costs beyond its bytes, for its number and its newline."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line without its newline."""
 
     data: bytes
@@ -45,7 +45,7 @@ class SectionReader:
         self._budget = max_bytes
         self._newline = newline
         self._lines: list[Line] = []
-        self._begun = bytearray()
+        self._begun = b""
         """The wanted line in the making, as far as it is kept."""
         self._size = 0
         self._complete = 0
@@ -67,7 +67,14 @@ class SectionReader:
         """Take in the next bytes; where they are split does not matter."""
         position = self._skip_lines(chunk)
         while position < len(chunk) and not self.has_all:
-            position = self._take(chunk, position)
+            end = chunk.find(self._newline, position)
+            self._extend(chunk, position, len(chunk) if end < 0 else end)
+            if end < 0:
+                position = len(chunk)
+                break
+            position = end + 1
+            self._complete += 1
+            self._keep()
         self._complete += chunk.count(self._newline, position)
         if chunk:
             self._is_in_line = not chunk.endswith(self._newline)
@@ -99,23 +106,16 @@ class SectionReader:
         self._complete += missing
         return position
 
-    def _take(self, chunk: bytes, position: int) -> int:
-        """Take the rest of the line at `position`, as far as it is there; return where it ends."""
-        end = chunk.find(self._newline, position)
-        stop = len(chunk) if end < 0 else end
+    def _extend(self, chunk: bytes, start: int, stop: int) -> None:
+        """Add a piece to the line in the making, as far as it is kept."""
         room = MAX_LINE_BYTES - len(self._begun)
-        self._begun += chunk[position : min(stop, position + room)]
-        self._size += stop - position
-        if end < 0:
-            return stop
-        self._complete += 1
-        self._keep()
-        return end + 1
+        self._begun += chunk[start : min(stop, start + room)]
+        self._size += stop - start
 
     def _keep(self) -> None:
-        line = Line(bytes(self._begun), self._size)
-        self._begun.clear()
-        self._size = 0
+        """Finish the line in the making."""
+        line = Line(self._begun, self._size)
+        self._begun, self._size = b"", 0
         self._budget -= len(line.data) + LINE_OVERHEAD
         # The first line comes through whatever the budget, or reading on would be stuck.
         if self._budget < 0 and self._lines:

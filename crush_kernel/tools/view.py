@@ -96,7 +96,7 @@ def _show_text(target: Target, arguments: ViewArguments, content: TextContent) -
         )
     lines = [_text(line, content.line_encoding) for line in section.lines]
     numbered = "\n".join(f"{offset + n:6d}|{line}" for n, line in enumerate(lines, start=1))
-    has_loss = any(map(has_undecoded_bytes, lines))
+    has_loss = has_undecoded_bytes(numbered)
     notes = "".join(f"\n[{note}]" for note in _notes(content, offset, has_loss=has_loss))
     return ToolOutput(f"{shown(numbered)}\n{notes}", summary=_summary(section, offset))
 
