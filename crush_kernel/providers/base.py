@@ -1,7 +1,7 @@
 """The port to a model: a request goes in, events come out, and they add up to a message.
 
 Pure: an adapter does the talking (`providers.anthropic`, `providers.openai`,
-`providers.offline`), the agent the deciding. An adapter translates every failure into the
+`providers.offline.model`), the agent the deciding. An adapter translates every failure into the
 `ProviderError` family and never retries by itself.
 """
 

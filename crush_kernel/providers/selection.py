@@ -171,7 +171,7 @@ class Providers:
     def _open(self, provider: Provider, info: ModelInfo) -> Model:
         # The adapters are imported here and not above: most kernels need one of them.
         if provider.protocol == "offline":
-            from crush_kernel.providers.offline import OfflineModel  # noqa: PLC0415
+            from crush_kernel.providers.offline.model import OfflineModel  # noqa: PLC0415
 
             return OfflineModel(info)
         key, url = self._key(provider), self._endpoint(provider)

@@ -10,8 +10,8 @@ import pytest
 
 from crush_kernel.messages import Message, ToolResult, text_of
 from crush_kernel.providers.base import ModelInfo
-from crush_kernel.providers.offline import OfflineModel
-from crush_kernel.providers.offline_script import Step, open_script
+from crush_kernel.providers.offline.model import OfflineModel
+from crush_kernel.providers.offline.script import Step, open_script
 from tests.fakes.folder import Folder, play_turn
 
 FOLDER = Path(__file__).parents[2] / "notebooks"

@@ -33,10 +33,10 @@ from crush_kernel.messages import (
     text_of,
 )
 from crush_kernel.providers.base import ModelInfo, ModelRequest, Stop, StreamEvent, TextDelta
-from crush_kernel.providers.offline import OfflineModel, next_reply
-from crush_kernel.providers.offline_findings import description, entries
-from crush_kernel.providers.offline_script import ERRORS, Script, open_script, read_script
-from crush_kernel.providers.offline_turn import current_turn, in_code
+from crush_kernel.providers.offline.model import OfflineModel, next_reply
+from crush_kernel.providers.offline.results import description, entries
+from crush_kernel.providers.offline.script import ERRORS, Script, open_script, read_script
+from crush_kernel.providers.offline.turn import current_turn, in_code
 from tests.fakes.folder import TOOLS, Folder, play_turn, reply_to
 
 pytestmark = pytest.mark.anyio

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crush_kernel.providers.offline_intents import (
+from crush_kernel.providers.offline.intents import (
     About,
     ExplainFile,
     ExplainProject,
@@ -18,8 +18,8 @@ from crush_kernel.providers.offline_intents import (
     ShowFile,
     WriteFile,
 )
-from crush_kernel.providers.offline_requests import plan
-from crush_kernel.providers.offline_words import MAX_PROMPT_CHARS
+from crush_kernel.providers.offline.requests import plan
+from crush_kernel.providers.offline.words import MAX_PROMPT_CHARS
 
 
 @pytest.mark.parametrize(

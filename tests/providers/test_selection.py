@@ -17,7 +17,7 @@ from crush_kernel.providers.anthropic import AnthropicModel
 from crush_kernel.providers.base import Accumulator, Model, ModelInfo, ModelRequest
 from crush_kernel.providers.catalog import PROVIDERS
 from crush_kernel.providers.matching import matching
-from crush_kernel.providers.offline import OfflineModel
+from crush_kernel.providers.offline.model import OfflineModel
 from crush_kernel.providers.openai import OpenAIModel
 from crush_kernel.providers.selection import Providers
 from tests.fakes.provider.replies import HttpReply, say

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from crush_kernel.providers.offline_intents import (
+from crush_kernel.providers.offline.intents import (
     About,
     ExplainFile,
     ExplainProject,
@@ -22,7 +22,7 @@ from crush_kernel.providers.offline_intents import (
     ShowFile,
     WriteFile,
 )
-from crush_kernel.providers.offline_words import (
+from crush_kernel.providers.offline.words import (
     MARK,
     Found,
     is_file_name,

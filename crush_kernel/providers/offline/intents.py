@@ -1,6 +1,6 @@
 """What a plain request can ask for.
 
-Values only; `offline_requests` finds them in a prompt, `offline_answers` carries them out.
+Values only; `requests` finds them in a prompt, `answers` carries them out.
 """
 
 from dataclasses import dataclass

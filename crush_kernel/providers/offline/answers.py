@@ -4,21 +4,14 @@ Pure. What has been done is read from the turn, so that a failed, denied or inte
 answered for what it is, and no call is ever made twice.
 """
 
+import re
+from collections.abc import Callable
+from functools import partial
 from typing import assert_never
 
 from pydantic import JsonValue
 
-from crush_kernel.providers.offline_findings import (
-    block,
-    description,
-    entries,
-    file_lines,
-    found_paths,
-    matching_lines,
-    outline,
-    readme_in,
-)
-from crush_kernel.providers.offline_intents import (
+from crush_kernel.providers.offline.intents import (
     About,
     ExplainFile,
     ExplainProject,
@@ -32,8 +25,18 @@ from crush_kernel.providers.offline_intents import (
     ShowFile,
     WriteFile,
 )
-from crush_kernel.providers.offline_script import Reply, WrittenCall
-from crush_kernel.providers.offline_turn import (
+from crush_kernel.providers.offline.results import (
+    block,
+    description,
+    entries,
+    file_lines,
+    found_paths,
+    matching_lines,
+    outline,
+    readme_in,
+)
+from crush_kernel.providers.offline.script import Reply, WrittenCall
+from crush_kernel.providers.offline.turn import (
     Answered,
     CurrentTurn,
     in_code,
@@ -65,7 +68,7 @@ _MAX_NAMES = 12
 _MAX_SHOWN_LINES = 60
 _MAX_PRINTED_LINES = 12
 
-_SIGNS = frozenset(r"\.+*?()|[]{}^$")
+_SIGN = re.compile(r"[\\.+*?()|\[\]{}^$]")
 """What means something else in a regular expression."""
 
 
@@ -92,7 +95,7 @@ def closing(turn: CurrentTurn) -> Reply:
     return _say(_trouble(last) or f"That is done: `{last.call.name}` returned a result.")
 
 
-def _reply(  # noqa: C901, PLR0911, PLR0912 - one arm of one line for each member of the union
+def _reply(  # noqa: C901, PLR0911, PLR0912 - one arm for each member of the union
     intent: Intent | None, turn: CurrentTurn
 ) -> Reply:
     match intent:
@@ -102,89 +105,94 @@ def _reply(  # noqa: C901, PLR0911, PLR0912 - one arm of one line for each membe
             return _say(ABILITIES)
         case Recap():
             return _say(recap(turn))
-        case ListFolder():
-            return _list_folder(intent, turn)
-        case ShowFile():
-            return _show_file(intent, turn)
-        case FindFiles():
-            return _find_files(intent, turn)
+        case ListFolder(path=path):
+            return _use(turn, partial(_listed, intent), "ls", path=path)
+        case ShowFile(path=path, offset=offset, limit=limit):
+            report = partial(_shown, intent)
+            return _use(
+                turn, report, "view", file_path=path, offset=offset or None, limit=limit or None
+            )
+        case FindFiles(pattern=pattern, path=path):
+            return _use(
+                turn, partial(_found_files, intent), "glob", pattern=pattern, path=_place(path)
+            )
         case FindText():
             return _find_text(intent, turn)
         case RunCommand():
             return _run(intent, turn)
-        case WriteFile():
-            return _write(intent, turn)
+        case WriteFile(path=path, content=content):
+            return _use(turn, partial(_written, intent), "write", file_path=path, content=content)
         case ReplaceText():
             return _replace(intent, turn)
-        case ExplainFile():
-            return _explain_file(intent, turn)
+        case ExplainFile(path=path):
+            return _use(turn, partial(_explained, intent), "view", file_path=path)
         case ExplainProject():
             return _explain_project(turn)
         case _:
             assert_never(intent)
 
 
-def _list_folder(intent: ListFolder, turn: CurrentTurn) -> Reply:
-    done = _done(turn, "ls")
+def _use(
+    turn: CurrentTurn, report: Callable[[str], str], tool: str, /, **arguments: JsonValue
+) -> Reply:
+    """Call `tool`, or once that is done, say what came of it: `report` reads the result."""
+    done = _done(turn, tool)
     if done is None:
-        return _call("ls", path=intent.path)
-    if trouble := _trouble(done):
-        return _say(trouble)
-    found = entries(done.result.content)
+        return _call(tool, **arguments)
+    return _say(_trouble(done) or report(done.result.content))
+
+
+def _listed(intent: ListFolder, result: str) -> str:
+    found = entries(result)
     folders = sum(name.endswith("/") for name in found)
     where = "This folder" if intent.path == "." else in_code(intent.path)
     if not found:
-        return _say(f"{where} is empty.")
+        return f"{where} is empty."
     counts = f"{_count(len(found) - folders, 'file')} and {_count(folders, 'folder')}"
-    return _say(f"{where} holds {counts}: {_names(found)}.")
+    return f"{where} holds {counts}: {_names(found)}."
 
 
-def _show_file(intent: ShowFile, turn: CurrentTurn) -> Reply:
-    done = _done(turn, "view")
-    if done is None:
-        extra = {"offset": intent.offset, "limit": intent.limit}
-        return _call("view", file_path=intent.path, **{k: v for k, v in extra.items() if v})
-    if trouble := _trouble(done):
-        return _say(trouble)
-    lines = file_lines(done.result.content)
+def _shown(intent: ShowFile, result: str) -> str:
+    lines = file_lines(result)
     if not lines:
-        return _say(f"There is no text to show: {in_code(shortened(done.result.content))}")
+        return f"There is no text to show: {in_code(shortened(result))}"
     shown = lines[:_MAX_SHOWN_LINES]
     left = len(lines) - len(shown)
     rest = f"\n\n{_count(left, 'more line')} in the result above." if left else ""
     head = f"{in_code(intent.path)}, {_count(len(lines), 'line')}:"
-    return _say(f"{head}\n\n{block(shown, intent.path)}{rest}")
+    return f"{head}\n\n{block(shown, intent.path)}{rest}"
 
 
-def _find_files(intent: FindFiles, turn: CurrentTurn) -> Reply:
-    done = _done(turn, "glob")
-    if done is None:
-        return _call("glob", pattern=intent.pattern, **_place(intent.path))
-    if trouble := _trouble(done):
-        return _say(trouble)
-    found = found_paths(done.result.content)
+def _found_files(intent: FindFiles, result: str) -> str:
+    found = found_paths(result)
     if not found:
-        return _say(f"No file fits {in_code(intent.pattern)}.")
+        return f"No file fits {in_code(intent.pattern)}."
     fit = "fits" if len(found) == 1 else "fit"
-    return _say(f"{_count(len(found), 'file')} {fit} {in_code(intent.pattern)}: {_names(found)}.")
+    return f"{_count(len(found), 'file')} {fit} {in_code(intent.pattern)}: {_names(found)}."
 
 
 def _find_text(intent: FindText, turn: CurrentTurn) -> Reply:
-    done = _done(turn, "grep")
-    if done is None:
-        literal: dict[str, JsonValue] = {"literal_text": True} if _has_sign(intent.text) else {}
-        include = {"include": intent.include} if intent.include else {}
-        return _call("grep", pattern=intent.text, **_place(intent.path), **include, **literal)
-    if trouble := _trouble(done):
-        return _say(trouble)
-    lines = matching_lines(done.result.content)
+    return _use(
+        turn,
+        partial(_found_text, intent),
+        "grep",
+        pattern=intent.text,
+        path=_place(intent.path),
+        include=intent.include or None,
+        literal_text=_SIGN.search(intent.text) is not None or None,
+    )
+
+
+def _found_text(intent: FindText, result: str) -> str:
+    lines = matching_lines(result)
     if not lines:
-        return _say(f"No line has {in_code(intent.text)}.")
+        return f"No line has {in_code(intent.text)}."
     rest = "\n\nThere is more in the result above." if len(lines) > _MAX_PRINTED_LINES else ""
-    return _say(f"{in_code(intent.text)} is here:\n\n{block(lines[:_MAX_PRINTED_LINES])}{rest}")
+    return f"{in_code(intent.text)} is here:\n\n{block(lines[:_MAX_PRINTED_LINES])}{rest}"
 
 
 def _run(intent: RunCommand, turn: CurrentTurn) -> Reply:
+    """Run the command; what it printed is shown even if it failed."""
     done = _done(turn, "bash")
     if done is None:
         what = shortened(f"Run {intent.command}", 60)
@@ -198,52 +206,44 @@ def _run(intent: RunCommand, turn: CurrentTurn) -> Reply:
     return _say(f"{in_code(shortened(intent.command, 80))} {ended}.{which}\n\n{printed}")
 
 
-def _write(intent: WriteFile, turn: CurrentTurn) -> Reply:
-    done = _done(turn, "write")
-    if done is None:
-        return _call("write", file_path=intent.path, content=intent.content)
+def _written(intent: WriteFile, _: str) -> str:
     lines = _count(len(intent.content.splitlines()), "line")
-    return _say(_trouble(done) or f"{in_code(intent.path)} is written, {lines}.")
+    return f"{in_code(intent.path)} is written, {lines}."
 
 
 def _replace(intent: ReplaceText, turn: CurrentTurn) -> Reply:
     """Read, then edit: a file has to have been seen before it may be changed."""
-    read, edited = _done(turn, "view"), _done(turn, "edit")
-    if edited is not None:
-        return _say(_trouble(edited) or _replaced(intent))
-    if read is None:
-        return _call("view", file_path=intent.path)
-    if trouble := _trouble(read):
-        return _say(trouble)
-    everywhere: dict[str, JsonValue] = {"replace_all": True} if intent.is_everywhere else {}
-    return _call(
+    if _done(turn, "edit") is None:
+        read = _done(turn, "view")
+        if read is None:
+            return _call("view", file_path=intent.path)
+        if trouble := _trouble(read):
+            return _say(trouble)
+    return _use(
+        turn,
+        partial(_replaced, intent),
         "edit",
         file_path=intent.path,
         old_string=intent.old,
         new_string=intent.new,
-        **everywhere,
+        replace_all=intent.is_everywhere or None,
     )
 
 
-def _replaced(intent: ReplaceText) -> str:
+def _replaced(intent: ReplaceText, _: str) -> str:
     if not intent.new:
         return f"{in_code(intent.old)} is gone from {in_code(intent.path)}."
     where = "everywhere in" if intent.is_everywhere else "in"
     return f"{in_code(intent.old)} is now {in_code(intent.new)} {where} {in_code(intent.path)}."
 
 
-def _explain_file(intent: ExplainFile, turn: CurrentTurn) -> Reply:
-    done = _done(turn, "view")
-    if done is None:
-        return _call("view", file_path=intent.path)
-    if trouble := _trouble(done):
-        return _say(trouble)
-    lines = file_lines(done.result.content)
+def _explained(intent: ExplainFile, result: str) -> str:
+    lines = file_lines(result)
     said, defined = description(lines), outline(lines)
     sentences = [f"I read {_count(len(lines), 'line')} of {in_code(intent.path)}."]
     sentences += [f"It says of itself: {in_code(said)}"] if said else []
     sentences += [f"It defines {_names(defined)}."] if defined else []
-    return _say(" ".join(sentences))
+    return " ".join(sentences)
 
 
 def _explain_project(turn: CurrentTurn) -> Reply:
@@ -262,9 +262,6 @@ def _explain_project(turn: CurrentTurn) -> Reply:
     return _say(
         f"{about} The project holds {_count(len(found), 'entry')} at the top: {_names(found)}."
     )
-
-
-# The sentences' parts -------------------------------------------------------------------
 
 
 def _done(turn: CurrentTurn, tool: str) -> Answered | None:
@@ -289,15 +286,13 @@ def _say(text: str) -> Reply:
 
 
 def _call(tool: str, /, **arguments: JsonValue) -> Reply:
-    return Reply(tool_calls=(WrittenCall(name=tool, input=arguments),))
+    """Call `tool`; an argument that is `None` is left to it."""
+    given: dict[str, JsonValue] = {k: v for k, v in arguments.items() if v is not None}
+    return Reply(tool_calls=(WrittenCall(name=tool, input=given),))
 
 
-def _has_sign(text: str) -> bool:
-    return not _SIGNS.isdisjoint(text)
-
-
-def _place(path: str) -> dict[str, JsonValue]:
-    return {} if path == "." else {"path": path}
+def _place(path: str) -> str | None:
+    return None if path == "." else path
 
 
 def _count(number: int, noun: str) -> str:

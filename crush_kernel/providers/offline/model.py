@@ -1,7 +1,7 @@
 """The offline provider: an honest, deterministic stand-in that needs no key and no network.
 
-It says what it is, plays a script (`offline_script`) where one is written for the prompt, and
-otherwise does plain requests (`offline_requests`, `offline_answers`) with the real tools.
+It says what it is, plays a script (`script`) where one is written for the prompt, and
+otherwise does plain requests (`requests`, `answers`) with the real tools.
 Behind the same port as every other provider, it has no state of its own: what comes next is
 read from the history, so the same history gets the same reply, on any machine, after any
 restart.
@@ -35,9 +35,9 @@ from crush_kernel.providers.base import (
     ToolInputDelta,
     UsageReport,
 )
-from crush_kernel.providers.offline_answers import INTRODUCTION, answer, closing
-from crush_kernel.providers.offline_requests import plan
-from crush_kernel.providers.offline_script import (
+from crush_kernel.providers.offline.answers import INTRODUCTION, answer, closing
+from crush_kernel.providers.offline.requests import plan
+from crush_kernel.providers.offline.script import (
     ANY_PROMPT,
     ERRORS,
     Reply,
@@ -45,7 +45,7 @@ from crush_kernel.providers.offline_script import (
     WrittenCall,
     open_script,
 )
-from crush_kernel.providers.offline_turn import (
+from crush_kernel.providers.offline.turn import (
     CurrentTurn,
     current_turn,
     in_code,

@@ -69,7 +69,7 @@ from crush_kernel.errors import (
     RateLimited,
     RequestRejected,
 )
-from crush_kernel.providers.offline_turn import Answered, CurrentTurn
+from crush_kernel.providers.offline.turn import Answered, CurrentTurn
 
 VARIABLE = "CRUSH_OFFLINE_SCRIPT"
 """Names the environment variable that holds the path of a script."""
@@ -217,7 +217,7 @@ def open_script(environ: Mapping[str, str] = os.environ) -> Script:
     named = environ.get(VARIABLE, "").strip()
     if named:
         return read_script(Path(named).expanduser())
-    bundled = resources.files("crush_kernel.providers").joinpath("scripts", "tour.json")
+    bundled = resources.files("crush_kernel.providers.offline").joinpath("scripts", "tour.json")
     return Script.model_validate_json(bundled.read_bytes())
 
 
