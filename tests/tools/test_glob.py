@@ -136,6 +136,7 @@ async def test_a_hundred_files_are_all_there_are_and_one_more_is_not(root: Path)
     assert "[100 of 101 files that match, the newest first. Narrow" in output.text
 
 
+@pytest.mark.slow
 async def test_too_many_files_come_by_name_and_it_is_said(root: Path) -> None:
     for folder in range(5):
         (root / str(folder)).mkdir()
@@ -275,6 +276,7 @@ def test_a_call_is_described_in_one_line(root: Path, arguments: GlobArguments, t
     assert "100 at most" in tool.description
 
 
+@pytest.mark.slow
 async def test_folders_deeper_than_python_can_recurse_are_searched(deep_folder: Path) -> None:
     write_tree(deep_folder, {".crushignore": "x\n"})
     write_tree(deep_folder / "/".join("d" * DEEPER_THAN_RECURSION), {"a.py": "", "x": ""})

@@ -118,6 +118,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     files=st.lists(PATHS, min_size=1, max_size=8), rules=st.dictionaries(FOLDERS, RULES, max_size=3)
@@ -134,6 +135,7 @@ def test_in_a_repository_all_see_what_git_sees(
     shutil.rmtree(root)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     files=st.lists(PATHS, min_size=1, max_size=8),

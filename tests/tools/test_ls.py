@@ -173,6 +173,7 @@ async def test_names_that_would_break_the_tree_are_escaped(root: Path) -> None:
     assert tree(await ls(root)) == ["./", "  a\\x0a  fake", "  \\xff"]
 
 
+@pytest.mark.slow
 async def test_a_tree_deeper_than_python_can_recurse_is_drawn(deep_folder: Path) -> None:
     output = await ls(deep_folder)
     assert output.summary == "1,000+ entries"

@@ -325,6 +325,10 @@ async def test_a_missing_file_without_near_names_is_answered_with_what_to_do(
     assert refusal == f"{name} does not exist. Find it with glob, or list the folder with ls."
 
 
+async def test_a_path_that_is_too_long_only_with_its_folder_is_an_error(project: Project) -> None:
+    assert "cannot be read: file name too long" in await project.refusal("x/" * 2_045)
+
+
 def _pipe(path: Path) -> None:
     os.mkfifo(path)
 
