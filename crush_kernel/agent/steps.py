@@ -114,7 +114,7 @@ def next_step(messages: tuple[Message, ...], *, empty_replies: int, limits: Limi
     last = messages[-1]
     if last.role == "assistant":
         return _after_reply(messages, empty_replies=empty_replies, limits=limits)
-    if last.role == "tool" and (loop := _loop(_rounds(messages), limits)):
+    if last.role == "tool" and (loop := _loop(_recent_rounds(messages, limits), limits)):
         return loop
     if sum(message.role == "assistant" for message in messages) >= limits.steps:
         return Fail(
@@ -202,11 +202,12 @@ class _Round:
     has_failed: bool
 
 
-def _rounds(messages: tuple[Message, ...]) -> list[_Round]:
-    """Return the rounds of calls in `messages`, oldest first."""
+def _recent_rounds(messages: tuple[Message, ...], limits: Limits) -> list[_Round]:
+    """Return the last rounds of calls in `messages`, at least `limits.window`, oldest first."""
     rounds: list[_Round] = []
     calls: tuple[ToolCall, ...] = ()
-    for message in messages:
+    # A round is a reply, its results and at most one reminder.
+    for message in messages[-3 * (limits.window + 1) :]:
         if message.role == "assistant":
             calls = calls_of(message)
         elif message.role == "tool" and calls:
