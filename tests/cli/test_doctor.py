@@ -9,7 +9,12 @@ import pytest
 from crush_kernel import __version__
 from crush_kernel.cli.doctor import report
 from crush_kernel.cli.findings import Finding
-from crush_kernel.cli.jupyter_checks import jupyter_command, kernelspec, labextension
+from crush_kernel.cli.jupyter_checks import (
+    disabled_extensions,
+    jupyter_command,
+    kernelspec,
+    labextension,
+)
 from crush_kernel.cli.kernelspecs import Kernelspec
 from crush_kernel.cli.machine_checks import writable
 
@@ -148,6 +153,34 @@ def test_a_damaged_extension_is_broken(tmp_path: Path, content: str) -> None:
 
     assert finding.grade == "broken"
     assert "damaged" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("user", "environment", "off"),
+    [
+        pytest.param(None, None, (), id="nothing said"),
+        pytest.param(None, '{"disabledExtensions": {"a": true, "b": false}}', ("a",), id="a table"),
+        pytest.param(None, '{"disabledExtensions": ["a", "b"]}', ("a", "b"), id="an old list"),
+        pytest.param(
+            '{"disabledExtensions": {"a": false}}',
+            '{"disabledExtensions": {"a": true}}',
+            (),
+            id="the user has the last word",
+        ),
+        pytest.param("{", '{"disabledExtensions": ["a"]}', ("a",), id="a damaged file"),
+        pytest.param(None, '{"disabledExtensions": 3}', (), id="a wrong type"),
+        pytest.param(None, "[]", (), id="not a table"),
+    ],
+)
+def test_what_the_page_configuration_turns_off(
+    tmp_path: Path, user: str | None, environment: str | None, off: tuple[str, ...]
+) -> None:
+    for name, text in (("user", user), ("environment", environment)):
+        (tmp_path / name / "labconfig").mkdir(parents=True)
+        if text is not None:
+            (tmp_path / name / "labconfig" / "page_config.json").write_text(text, "utf-8")
+
+    assert disabled_extensions([tmp_path / "user", tmp_path / "environment"]) == off
 
 
 def test_a_directory_that_is_not_there_yet_can_be_made(tmp_path: Path) -> None:
