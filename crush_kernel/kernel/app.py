@@ -28,6 +28,17 @@ class CrushApp(IPKernelApp):
         super().init_control(context)  # pyright: ignore[reportUnknownMemberType] - untyped base
         self.shell_channel_thread = None
 
+    def start(self) -> None:
+        """Run until a shutdown, and let the control thread finish its last message.
+
+        It reports itself idle after it has stopped the loop, and what comes next in this
+        thread are the exit handlers, which close the sockets under it.
+        """
+        super().start()  # pyright: ignore[reportUnknownMemberType] - untyped base
+        if self.control_thread is not None:
+            self.control_thread.stop()
+            self.control_thread.join()
+
     def init_pdb(self) -> None:
         """Leave the debugger alone: no Python of the user's runs here."""
 

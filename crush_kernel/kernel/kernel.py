@@ -31,7 +31,7 @@ import comm
 from ipykernel.kernelbase import Kernel
 
 from crush_kernel import __version__
-from crush_kernel.errors import CrushKernelError
+from crush_kernel.errors import CommandError, CrushKernelError
 from crush_kernel.kernel.bridge import Engine
 from crush_kernel.kernel.outlet import Outlet, error_content, packing_any_text
 
@@ -225,7 +225,12 @@ class CrushKernel(Kernel):
     async def execute_request(self, stream: object, ident: object, parent: Reply) -> None:
         """Have a cell run, and send its one reply even if the request makes no sense."""
         try:
-            await super().execute_request(stream, ident, parent)
+            if isinstance(parent["content"].get("code"), str):
+                await super().execute_request(stream, ident, parent)
+            else:
+                # The base class would only log it, and whoever has sent it would wait.
+                error = CommandError("The request holds no text of a cell.")
+                self._reply_with(error, ident, parent)
         except Exception as error:
             logger.exception("an execute request failed")
             self._reply_with(error, ident, parent)

@@ -76,6 +76,20 @@ def test_a_restarted_kernel_runs_again(tmp_path: Path) -> None:
         assert kernel.run("/help").status == "ok"
 
 
+def test_a_kernel_prints_nothing_into_its_server(
+    kernel: RunningKernel, capfd: pytest.CaptureFixture[str]
+) -> None:
+    kernel.run("make a file", cell_id=None)
+    msg_id = kernel.execute("stream for ever")
+    kernel.wait_for(lambda message: "word word" in str(message["content"].get("data")))
+    kernel.interrupt()
+    kernel.collect(msg_id)
+    kernel.manager.restart_kernel()
+    kernel.client.wait_for_ready(timeout=30)
+    kernel.manager.shutdown_kernel()
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize("module", ["anthropic", "httpx", "httpx2", "mcp", "pydantic", "nbformat"])
 def test_the_kernel_answers_before_anything_heavy_is_imported(module: str) -> None:
     code = f"import sys, crush_kernel.kernel.app; sys.exit({module!r} in sys.modules)"
