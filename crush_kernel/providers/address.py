@@ -24,12 +24,11 @@ def server_address(text: str) -> SplitResult:
     return parts
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether `host` is this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
+def is_loopback(url: str) -> bool:
+    """Return whether `url` leads to this machine; one that is no address does not."""
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        host = urlsplit(url).hostname or ""
+        return host.rpartition(".")[2] == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 

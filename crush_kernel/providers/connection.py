@@ -110,7 +110,7 @@ class Connection:
             # Without TLS there is nothing to verify, and loading certificates takes a while.
             verify=verify if address.scheme == "https" else False,
             # No proxy leads to this machine, whatever the environment says.
-            trust_env=not is_loopback(address.hostname or ""),
+            trust_env=not is_loopback(address.geturl()),
         )
 
     @asynccontextmanager

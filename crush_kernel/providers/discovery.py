@@ -9,17 +9,16 @@ Source: the APIs of Ollama, LM Studio and llama.cpp; Crush, custom providers.
 
 import json
 import logging
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from ssl import SSLContext
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import anyio
 import httpx2
 from pydantic import JsonValue
 
 from crush_kernel.messages import JsonObject
+from crush_kernel.providers.address import is_loopback
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.providers.catalog import PROVIDERS, Provider
 from crush_kernel.providers.listing import (
@@ -33,12 +32,6 @@ from crush_kernel.providers.listing import (
 
 logger = logging.getLogger(__name__)
 
-DEADLINE_S: Final = 0.5
-"""For all local servers together; a port where nobody listens is refused at once."""
-
-LIST_TIMEOUT_S: Final = 3.0
-"""For the list of one provider with a key."""
-
 MAX_BODY_BYTES: Final = 4_000_000
 """OpenRouter's list, the longest known, has a tenth of this."""
 
@@ -46,46 +39,30 @@ _SHOWN_AT_ONCE: Final = 5
 """How many of its models Ollama is asked about at the same time."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocalServer:
-    """A server that answered, and what it serves."""
-
-    provider: str
-    base_url: str
-    """Up to and with `/v1`."""
-    models: tuple[ModelInfo, ...]
-    """In the server's order; never empty."""
-
-
-@dataclass(slots=True)
-class _Finding:
-    """What is known of one server so far; written by its own task only."""
-
-    base_url: str
-    models: dict[str, ModelInfo] = field(default_factory=dict[str, ModelInfo])
+_Models: TypeAlias = dict[str, ModelInfo]
+"""What is known of a server so far, by id and in its order; written by its own task only."""
 
 
 async def discover(
-    endpoints: Mapping[str, str], *, deadline_s: float = DEADLINE_S
-) -> tuple[LocalServer, ...]:
-    """Return the local servers that answer, in the order of the provider table.
+    endpoints: Mapping[str, str], *, deadline_s: float
+) -> dict[str, tuple[ModelInfo, ...]]:
+    """Return the models of the local servers that answer, in the order of the provider table.
 
     Args:
         endpoints: base URLs up to and with `/v1`, by the id of the local provider.
         deadline_s: when to stop asking; what is known by then is returned.
     """
-    findings = {name: _Finding(url) for name, url in endpoints.items() if name in _ASK}
+    found: dict[str, _Models] = {name: {} for name in endpoints}
     has_tls = any(url.startswith("https:") for url in endpoints.values())
-    async with _client(verify=has_tls) as client:
+    # The servers are this machine's own: no proxy leads to them.
+    async with _client(verify=has_tls, trust_env=False) as client:
         with anyio.move_on_after(deadline_s):
             async with anyio.create_task_group() as tasks:
-                for name, finding in findings.items():
-                    tasks.start_soon(_ASK[name], client, finding)
-    return tuple(
-        LocalServer(provider.id, finding.base_url, tuple(finding.models.values()))
-        for provider in PROVIDERS
-        if (finding := findings.get(provider.id)) is not None and finding.models
-    )
+                for name, ask in _ASK.items():
+                    if name in endpoints:
+                        tasks.start_soon(ask, client, endpoints[name], found[name])
+    ids = [provider.id for provider in PROVIDERS]
+    return {name: tuple(found[name].values()) for name in ids if found.get(name)}
 
 
 async def list_models(
@@ -93,18 +70,20 @@ async def list_models(
     *,
     api_key: str,
     base_url: str,
-    verify: SSLContext | bool = True,
-    timeout_s: float = LIST_TIMEOUT_S,
+    verify: SSLContext | bool,
+    timeout_s: float,
 ) -> tuple[ModelInfo, ...]:
     """Return the chat models that a provider lists, none if it does not tell in time."""
+    headers = {"Authorization": f"Bearer {api_key.removeprefix('Bearer ')}"} if api_key else {}
+    url = f"{base_url.rstrip('/')}/models"
     if provider.protocol == "anthropic":
         url = f"{base_url.rstrip('/').removesuffix('/v1')}/v1/models?limit=1000"
-        headers = {"x-api-key": api_key, "anthropic-version": "2023-06-01"}
-    else:
-        url = f"{base_url.rstrip('/')}/models"
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        if not api_key.startswith("Bearer "):
+            headers = {"x-api-key": api_key}
+        headers["anthropic-version"] = "2023-06-01"
+    trust_env = not is_loopback(url)
     with anyio.move_on_after(timeout_s):
-        async with _client(verify=verify, base_url=base_url) as client:
+        async with _client(verify=verify, trust_env=trust_env) as client:
             answer = await _ask(client, url, headers=headers)
             return tuple(
                 listed_model(provider.id, model_id, entry)
@@ -113,23 +92,25 @@ async def list_models(
     return ()
 
 
-async def _ask_ollama(client: httpx2.AsyncClient, finding: _Finding) -> None:
-    root = finding.base_url.removesuffix("/v1")
+async def _ask_ollama(client: httpx2.AsyncClient, base_url: str, models: _Models) -> None:
+    root = base_url.removesuffix("/v1")
     answer = await _ask(client, f"{root}/api/tags")
     names = [name for name, _ in entries_of(answer, "models", "name") if is_for_chat(name)]
-    finding.models = {name: ModelInfo("ollama", name) for name in names}
+    models.update((name, ModelInfo("ollama", name)) for name in names)
     slots = anyio.Semaphore(_SHOWN_AT_ONCE)
 
     async def show(name: str) -> None:
         async with slots:
             shown = await _ask(client, f"{root}/api/show", body={"model": name})
-        if isinstance(shown, dict) and (info := _ollama_model(name, shown)) is not None:
-            finding.models[name] = info
-        elif isinstance(shown, dict):
-            finding.models.pop(name, None)
+        if not isinstance(shown, dict):
+            return
+        if (info := _ollama_model(name, shown)) is not None:
+            models[name] = info
+        else:
+            del models[name]
 
     async with anyio.create_task_group() as tasks:
-        for name in tuple(finding.models):
+        for name in tuple(models):
             tasks.start_soon(show, name)
 
 
@@ -169,25 +150,20 @@ def _ollama_setting(parameters: JsonValue) -> int:
     return 0
 
 
-async def _ask_lmstudio(client: httpx2.AsyncClient, finding: _Finding) -> None:
-    root = finding.base_url.removesuffix("/v1")
-    answer = await _ask(client, f"{finding.base_url}/models")
-    # The names first: what the newer interfaces add may come too late.
-    finding.models = {name: ModelInfo("lmstudio", name) for name, _ in chat_entries(answer)}
-    if not finding.models:
+async def _ask_lmstudio(client: httpx2.AsyncClient, base_url: str, models: _Models) -> None:
+    answer = await _ask(client, f"{base_url}/models")
+    # The names first: what the newer interface adds may come too late.
+    models.update((name, ModelInfo("lmstudio", name)) for name, _ in chat_entries(answer))
+    if not models:
         return
-    details = await _ask(client, f"{root}/api/v1/models")
-    entries = [
-        (name, entry)
-        for name, entry in entries_of(details, "models", "key")
-        if name in finding.models
-    ]
+    details = await _ask(client, f"{base_url.removesuffix('/v1')}/api/v1/models")
+    entries = [pair for pair in entries_of(details, "models", "key") if pair[0] in models]
     # What is loaded goes first: any other model takes a while and much memory to load.
     entries.sort(key=lambda pair: not _loaded_window(pair[1]))
     described = {name: _lmstudio_model(name, entry) for name, entry in entries}
-    finding.models = described | {
-        name: model for name, model in finding.models.items() if name not in described
-    }
+    rest = {name: model for name, model in models.items() if name not in described}
+    models.clear()
+    models.update(described | rest)
 
 
 def _loaded_window(entry: JsonObject) -> int:
@@ -212,29 +188,17 @@ def _lmstudio_model(name: str, entry: JsonObject) -> ModelInfo:
     )
 
 
-async def _ask_llamacpp(client: httpx2.AsyncClient, finding: _Finding) -> None:
-    answer = await _ask(client, f"{finding.base_url}/models")
-    finding.models = {
-        name: listed_model("llamacpp", name, entry) for name, entry in chat_entries(answer)
-    }
+async def _ask_llamacpp(client: httpx2.AsyncClient, base_url: str, models: _Models) -> None:
+    answer = await _ask(client, f"{base_url}/models")
+    models.update((name, listed_model("llamacpp", name, e)) for name, e in chat_entries(answer))
 
 
 _ASK: Final = {"ollama": _ask_ollama, "lmstudio": _ask_lmstudio, "llamacpp": _ask_llamacpp}
 
 
-@asynccontextmanager
-async def _client(
-    *, verify: SSLContext | bool, base_url: str = ""
-) -> AsyncGenerator[httpx2.AsyncClient]:
-    # Without a base URL the servers are this machine's own: no proxy leads to them.
-    client = httpx2.AsyncClient(
-        timeout=None,
-        verify=verify,
-        trust_env=bool(base_url),
-        headers={"Accept": "application/json", "Accept-Encoding": "identity"},
-    )
-    async with client:
-        yield client
+def _client(*, verify: SSLContext | bool, trust_env: bool) -> httpx2.AsyncClient:
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    return httpx2.AsyncClient(timeout=None, verify=verify, trust_env=trust_env, headers=headers)
 
 
 async def _ask(

@@ -42,7 +42,11 @@ _UNLISTED_FOR_S: Final = 30.0
 """How long a provider that gave no list is left alone."""
 
 _LOCAL_DEADLINE_S: Final = 0.5
-"""For all that is asked of local servers together."""
+"""For all that is asked of local servers together; a port where nobody listens is refused at
+once."""
+
+_LIST_TIMEOUT_S: Final = 3.0
+"""For the list of one provider with a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +58,6 @@ class ProviderStatus:
     is_usable: bool
     reason: str
     """Why it is usable or not: a few words."""
-    base_url: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Local:
-    """A local server that answered."""
-
-    base_url: str
-    models: tuple[ModelInfo, ...]
 
 
 class Providers:
@@ -71,7 +66,8 @@ class Providers:
     def __init__(self, settings: Settings, state: State | None = None) -> None:
         self._settings = settings
         self._state = state
-        self._local: Mapping[str, _Local] | None = None
+        self._local: Mapping[str, tuple[ModelInfo, ...]] | None = None
+        """What the local servers that answered serve, in the table's order; `None` unasked."""
         self._local_until = 0.0
         self._lists: dict[str, tuple[float, tuple[ModelInfo, ...]]] = {}
         self._local_lock = anyio.Lock()
@@ -217,8 +213,7 @@ class Providers:
         if choice is None or provider is None:
             return None
         if provider.is_local:
-            local = (await self._locals()).get(provider.id)
-            served = local.models if local is not None else ()
+            served = (await self._locals()).get(provider.id, ())
             return next((info for info in served if info.id == choice.model), None)
         return self.info(f"{provider.id}/{choice.model}") if self._is_ready(provider) else None
 
@@ -228,8 +223,8 @@ class Providers:
                 if not self._key(provider):
                     await self._refresh_list(provider, timeout_s=_LOCAL_DEADLINE_S)
                 return self.info(provider.id)
-        for local in (await self._locals()).values():
-            return local.models[0]
+        for served in (await self._locals()).values():
+            return served[0]
         return self.info("offline")
 
     async def _small(self) -> ModelInfo:
@@ -247,8 +242,7 @@ class Providers:
         models: list[ModelInfo] = []
         for provider in PROVIDERS:
             if provider.is_local:
-                local = (self._local or {}).get(provider.id)
-                models += local.models if local is not None else ()
+                models += self._served(provider)
             elif self._is_ready(provider):
                 listed = self._lists.get(provider.id, (0.0, ()))[1]
                 models += listed or known_models(provider.id)
@@ -257,15 +251,18 @@ class Providers:
     def _default_id(self, provider: Provider) -> str:
         """Return the id of a provider's large model, empty if it serves none."""
         if provider.is_local:
-            local = (self._local or {}).get(provider.id)
-            return local.models[0].id if local is not None else ""
+            return next((info.id for info in self._served(provider)), "")
         listed = [info.id for info in self._lists.get(provider.id, (0.0, ()))[1]]
         if listed and provider.large not in listed and self._is_moved(provider):
             return listed[0]  # another server than the table means
         return provider.large
 
-    async def _locals(self) -> Mapping[str, _Local]:
-        """Return the local servers that answer, by provider, in the table's order."""
+    def _served(self, provider: Provider) -> tuple[ModelInfo, ...]:
+        """Return the models of a local provider, as far as they are known by now."""
+        return (self._local or {}).get(provider.id, ())
+
+    async def _locals(self) -> Mapping[str, tuple[ModelInfo, ...]]:
+        """Return what the local servers serve, asked anew if the last answer is old."""
         async with self._local_lock:
             if self._local is None or anyio.current_time() >= self._local_until:
                 self._local = await _ask_local(
@@ -274,7 +271,7 @@ class Providers:
                 self._local_until = anyio.current_time() + _LOCAL_FOR_S
             return self._local
 
-    async def _refresh_list(self, provider: Provider, timeout_s: float = 3.0) -> None:
+    async def _refresh_list(self, provider: Provider, timeout_s: float = _LIST_TIMEOUT_S) -> None:
         until, _ = self._lists.get(provider.id, (0.0, ()))
         if anyio.current_time() < until:
             return
@@ -314,7 +311,7 @@ class Providers:
 
     def _is_ready(self, provider: Provider) -> bool:
         if provider.is_local:
-            return provider.id in (self._local or {})
+            return bool(self._served(provider))
         return self._is_keyed(provider) or provider.protocol == "offline"
 
     def _status(self, provider: Provider) -> ProviderStatus:
@@ -323,7 +320,6 @@ class Providers:
             name=provider.name,
             is_usable=self._is_ready(provider),
             reason=self._reason(provider),
-            base_url=without_password(self._endpoint(provider)),
         )
 
     def _reason(self, provider: Provider) -> str:
@@ -333,7 +329,7 @@ class Providers:
             where = without_password(self._endpoint(provider)).removesuffix("/v1")
             if self._local is None:
                 return f"not asked yet at {where}"
-            answers = "answers" if provider.id in self._local else "nothing answers"
+            answers = "answers" if self._served(provider) else "nothing answers"
             return f"{answers} at {where}"
         if self._key(provider):
             return f"{provider.key_variables[0]} is set"
@@ -342,7 +338,7 @@ class Providers:
         return f"set {provider.key_variables[0]}"
 
 
-async def _ask_local(endpoints: Mapping[str, str]) -> dict[str, _Local]:
+async def _ask_local(endpoints: Mapping[str, str]) -> dict[str, tuple[ModelInfo, ...]]:
     """Return what the local servers serve; loads no network code if no port is open."""
     start = anyio.current_time()
     is_open: set[str] = set()
@@ -357,8 +353,7 @@ async def _ask_local(endpoints: Mapping[str, str]) -> dict[str, _Local]:
     from crush_kernel.providers.discovery import discover  # noqa: PLC0415 - loaded above
 
     asked = {name: url for name, url in endpoints.items() if name in is_open}
-    servers = await discover(asked, deadline_s=left_s)
-    return {server.provider: _Local(server.base_url, server.models) for server in servers}
+    return await discover(asked, deadline_s=left_s)
 
 
 async def _knock(name: str, url: str, is_open: set[str]) -> None:

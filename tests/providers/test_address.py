@@ -37,11 +37,12 @@ def test_what_is_no_address_is_refused(text: str) -> None:
     ("host", "expected"),
     [
         ("localhost", True),
+        ("me:hush@localhost", True),
         ("api.localhost", True),
         ("127.0.0.1", True),
         ("127.8.8.8", True),
         ("[::1]", True),
-        ("::1", True),
+        ("[::1", False),
         ("localhost.example.org", False),
         ("10.0.0.1", False),
         ("api.anthropic.com", False),
@@ -49,7 +50,8 @@ def test_what_is_no_address_is_refused(text: str) -> None:
     ],
 )
 def test_this_machine(host: str, *, expected: bool) -> None:
-    assert is_loopback(host) is expected
+    assert is_loopback(f"http://{host}/v1") is expected
+    assert is_loopback(f"https://{host}:1234") is expected
 
 
 @pytest.mark.parametrize(

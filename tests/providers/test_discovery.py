@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from crush_kernel.messages import JsonObject
 from crush_kernel.providers.base import ModelInfo
-from crush_kernel.providers.catalog import Provider, provider_of
-from crush_kernel.providers.discovery import MAX_BODY_BYTES, LocalServer, discover, list_models
+from crush_kernel.providers.catalog import provider_of
+from crush_kernel.providers.discovery import MAX_BODY_BYTES, discover, list_models
 from tests.fakes.provider.replies import HttpReply
 from tests.fakes.provider.server import FakeProvider
 from tests.fakes.sockets import free_port, listening
@@ -25,8 +25,8 @@ async def served_by(name: str, url: str) -> tuple[ModelInfo, ...]:
     """Return the models of the one local server at `url`."""
     with anyio.fail_after(10):
         servers = await discover({name: url}, deadline_s=PATIENT_S)
-    assert all(server.provider == name for server in servers)
-    return servers[0].models if servers else ()
+    assert set(servers) <= {name}
+    return servers.get(name, ())
 
 
 def ollama(provider: FakeProvider, *names: str, shown: JsonObject | None = None) -> None:
@@ -128,8 +128,8 @@ async def test_servers_come_in_the_order_of_the_table(provider: FakeProvider) ->
     servers = await discover(
         {"llamacpp": url, "lmstudio": url, "ollama": url, "unheard-of": url}, deadline_s=PATIENT_S
     )
-    assert [server.provider for server in servers] == ["ollama", "lmstudio", "llamacpp"]
-    assert servers[0] == LocalServer("ollama", url, (ModelInfo("ollama", "o"),))
+    assert list(servers) == ["ollama", "lmstudio", "llamacpp"]
+    assert servers["ollama"] == (ModelInfo("ollama", "o"),)
 
 
 PAGES = [
@@ -191,7 +191,7 @@ async def test_a_hostile_server_costs_no_more_than_the_deadline_and_hides_no_oth
             servers = await discover(
                 {"ollama": bad, "lmstudio": bad, "llamacpp": provider.openai_url}, deadline_s=1
             )
-    assert [server.models[0].label for server in servers] == ["llamacpp/good"]
+    assert [models[0].label for models in servers.values()] == ["llamacpp/good"]
 
 
 async def test_a_body_without_end_is_given_up_before_the_deadline() -> None:
@@ -207,7 +207,7 @@ async def test_a_body_without_end_is_given_up_before_the_deadline() -> None:
 
     async with listening(flood) as url:
         with anyio.fail_after(20):
-            assert await discover({"llamacpp": url}, deadline_s=60) == ()
+            assert await discover({"llamacpp": url}, deadline_s=60) == {}
     assert sent < MAX_BODY_BYTES * 3
 
 
@@ -225,21 +225,21 @@ async def test_what_is_known_at_the_deadline_counts(provider: FakeProvider) -> N
         await anyio.sleep_forever()
 
     async with listening(half) as url:
-        (server,) = await discover({"ollama": url}, deadline_s=1)
+        servers = await discover({"ollama": url}, deadline_s=1)
     assert asked.is_set()
-    assert server.models == (ModelInfo("ollama", "m"),)
+    assert servers == {"ollama": (ModelInfo("ollama", "m"),)}
     assert provider.visits == []
 
 
 async def test_nobody_listening_is_no_server() -> None:
     ports = {name: f"http://127.0.0.1:{free_port()}/v1" for name in ("ollama", "lmstudio")}
     with anyio.fail_after(5):
-        assert await discover(ports, deadline_s=60) == ()
+        assert await discover(ports, deadline_s=60) == {}
 
 
 @pytest.mark.parametrize("url", ["", "nonsense", "http://[::1/v1", "ftp://x/v1"])
 async def test_an_address_that_is_none_is_no_server(url: str) -> None:
-    assert await discover({"ollama": url}, deadline_s=PATIENT_S) == ()
+    assert await discover({"ollama": url}, deadline_s=PATIENT_S) == {}
 
 
 async def test_no_proxy_is_asked_about_this_machine(
@@ -249,21 +249,24 @@ async def test_no_proxy_is_asked_about_this_machine(
         monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
     provider.models = ("m",)
     assert await served_by("llamacpp", provider.openai_url) == (ModelInfo("llamacpp", "m"),)
+    assert [info.id for info in await listed_by("openai", provider.openai_url)] == ["m"]
 
 
-def known(name: str) -> Provider:
+async def listed_by(
+    name: str, url: str, *, key: str = "k", timeout_s: float = PATIENT_S
+) -> tuple[ModelInfo, ...]:
     provider = provider_of(name)
     assert provider is not None
-    return provider
+    return await list_models(provider, api_key=key, base_url=url, verify=False, timeout_s=timeout_s)
 
 
 async def test_openais_list_is_asked_for_with_the_key(provider: FakeProvider) -> None:
     provider.keys = frozenset(("k",))
     provider.models = ("gpt-5", "text-embedding-3-small", "gpt-9")
-    listed = await list_models(known("openai"), api_key="k", base_url=provider.openai_url)
+    listed = await listed_by("openai", provider.openai_url)
     assert [info.label for info in listed] == ["openai/gpt-5", "openai/gpt-9"]
     assert listed[0].context_window == 400_000
-    refused = await list_models(known("openai"), api_key="x", base_url=provider.openai_url)
+    refused = await listed_by("openai", provider.openai_url, key="x")
     assert refused == ()
 
 
@@ -274,14 +277,23 @@ async def test_anthropics_list_is_asked_for_with_the_key(
     provider.keys = frozenset(("k",))
     provider.models = ("claude-sonnet-4-5-20250929",)
     url = f"{provider.url}{suffix}"
-    (info,) = await list_models(known("anthropic"), api_key="k", base_url=url)
+    (info,) = await listed_by("anthropic", url)
     assert (info.id, info.context_window) == ("claude-sonnet-4-5-20250929", 200_000)
     assert provider.visits[0].path == "/v1/models"
     assert provider.visits[0].headers["x-api-key"] == "k"
 
 
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+async def test_a_bearer_token_is_sent_as_one(provider: FakeProvider, name: str) -> None:
+    provider.models = ("m",)
+    assert await listed_by(name, provider.openai_url, key="Bearer tok")
+    headers = provider.visits[0].headers
+    assert headers["authorization"] == "Bearer tok"
+    assert "x-api-key" not in headers
+
+
 async def test_a_provider_that_does_not_answer_in_time_lists_nothing() -> None:
     async with listening(silent) as url:
         with anyio.fail_after(5):
-            listed = await list_models(known("openai"), api_key="k", base_url=url, timeout_s=0.1)
+            listed = await listed_by("openai", url, timeout_s=0.1)
     assert listed == ()
