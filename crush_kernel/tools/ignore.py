@@ -21,12 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crush_kernel.tools.globs import BadGlob, anywhere, expand_choices, translate
+from crush_kernel.tools.paths import KEY_FOLDERS
 
-LEFT_OUT = frozenset(
-    (
-        *(".git", ".hg", ".svn", ".jj", ".crush", ".ipynb_checkpoints"),
-        *("node_modules", "__pycache__", ".venv"),
-    )
+LEFT_OUT = KEY_FOLDERS.union(
+    (".git", ".hg", ".svn", ".jj", ".crush", ".ipynb_checkpoints"),
+    ("node_modules", "__pycache__", ".venv"),
 )
 
 MAX_RULES_BYTES = 1_000_000

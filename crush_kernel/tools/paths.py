@@ -22,6 +22,10 @@ MAX_PATH_BYTES = 4_096
 MAX_NAME_BYTES = 255
 """What Linux and macOS accept; longer paths would fail later with a riddle."""
 
+KEY_FOLDERS = frozenset((".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".password-store"))
+"""Where keys are kept. A notebook in the home folder makes it the project, and they must not
+come to be inside with it: reading there always asks, and searches leave it out."""
+
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _DEVICE = ("\\\\?\\", "\\\\.\\", "//?/", "//./")
@@ -40,7 +44,7 @@ class Target:
     """How to name it to people and models: from the working directory if it is inside the
     project, else in full. One line; the model can pass it back."""
     is_outside: bool
-    """Whether it lies outside the project."""
+    """Whether it lies outside the project, or in a folder for keys inside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +77,14 @@ class PathPolicy:
         real = os.path.realpath(path)
         if _is_circular(real):
             raise ToolError(f"{printable(str(path))} runs in a circle of symbolic links.")
-        is_outside = not Path(real).is_relative_to(self.root)
+        is_outside = not self._is_inside(Path(real))
         shown = real if is_outside else os.path.relpath(real, self.cwd)
         return Target(Path(real), shown=printable(shown), is_outside=is_outside)
+
+    def _is_inside(self, real: Path) -> bool:
+        if not real.is_relative_to(self.root):
+            return False
+        return KEY_FOLDERS.isdisjoint(real.relative_to(self.root).parts)
 
     @staticmethod
     def read_request(

@@ -197,3 +197,13 @@ def test_a_name_that_the_system_cannot_write_is_refused_in_words(tmp_path: Path)
     )
     assert done.stdout.startswith("ToolError ")
     assert "LANG" in done.stdout
+
+
+@pytest.mark.parametrize("place", [".ssh/id_ed25519", ".aws", "sub/.gnupg/x", ".ssh/new/deep"])
+def test_a_folder_for_keys_is_never_inside(place: str, tmp_path: Path) -> None:
+    assert PathPolicy(tmp_path, tmp_path).resolve(place).is_outside
+
+
+@pytest.mark.parametrize("place", ["ssh", ".sshrc", "a.ssh", ".env"])
+def test_names_that_only_look_like_it_are_inside(place: str, tmp_path: Path) -> None:
+    assert not PathPolicy(tmp_path, tmp_path).resolve(place).is_outside
