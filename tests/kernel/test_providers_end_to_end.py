@@ -139,6 +139,7 @@ def place(kernel: tuple[str, RunningKernel, Path], provider: FakeProvider) -> Ge
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     here = Place(protocol, running, provider, cwd)
     yield here
+    running.interrupt()  # what a failed test has left running
     provider.play(lambda _: say("Still here."))
     after = here.turn(prompt="are you there?", cell_id="cell-last")
     assert after.status == "ok"
@@ -440,6 +441,11 @@ def test_text_at_the_output_limit_goes_on(place: Place) -> None:
         pytest.param(
             "view", '{"file_path": "a.txt", "colour": 1}', "colour", id="an argument too many"
         ),
+        pytest.param(
+            "view", '{"file_path": "."}', "directory", id="a folder where a file is meant"
+        ),
+        pytest.param("view", '{"file_path": "no.txt"}', "does not exist", id="no such file"),
+        pytest.param("grep", '{"pattern": "("}', "pattern", id="a broken pattern"),
         pytest.param("view", '{"file_path": 7}', "file_path", id="an argument of a wrong type"),
         pytest.param("view", '{"file_path": "\\u0000"}', "NUL", id="a path with NUL"),
         pytest.param(
@@ -546,7 +552,7 @@ def test_a_silent_provider_can_be_left(place: Place, after: int | None) -> None:
 
 
 def test_a_turn_that_was_stopped_in_a_tool_can_be_built_on(place: Place) -> None:
-    command = {"command": "echo begun; sleep 641", "description": "wait"}
+    command = {"command": "printf be; echo gun; sleep 641", "description": "wait"}
     place.provider.play(
         Reply((Say("I wait."), Call("bash", command), Call("view", {"file_path": "x"})))
     )
