@@ -16,8 +16,10 @@ Source: gitignore(5). Choices in braces are the one thing that is read as ripgre
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from crush_kernel.tools.globs import BadGlob, anywhere, expand_choices, translate
@@ -30,6 +32,10 @@ LEFT_OUT = KEY_FOLDERS.union(
 
 MAX_RULES_BYTES = 1_000_000
 """What is read of one file of rules."""
+MAX_RULES = 5_000
+"""How many of its last rules count. A stranger's project may hold any number."""
+MAX_RULE_CHARS = 1_000
+"""A longer line is none: no path is meant, and to understand it takes minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +68,9 @@ class RuleFile:
 
 def parse_rules(text: str) -> tuple[Rule, ...]:
     """Return the rules of a file in reverse; lines that are none are passed over."""
-    rules = (_parse_rule(line) for line in reversed(text.removeprefix("\ufeff").split("\n")))
-    return tuple(rule for rule in rules if rule is not None)
+    lines = reversed(text.removeprefix("\ufeff").split("\n"))
+    rules = (_parse_rule(line) for line in lines if len(line) <= MAX_RULE_CHARS)
+    return tuple(islice((rule for rule in rules if rule is not None), MAX_RULES))
 
 
 class IgnoreRules:
@@ -216,6 +223,8 @@ def _read_rules(folder: str, name: str) -> tuple[RuleFile, ...]:
     except OSError:
         return ()
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ()
         data = os.read(descriptor, MAX_RULES_BYTES)
     except OSError:
         return ()

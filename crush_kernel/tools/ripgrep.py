@@ -8,8 +8,10 @@ read, when time is up, or when the caller is cancelled.
 import contextlib
 import functools
 import os
+import resource
 import shutil
 import signal
+import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,6 +30,11 @@ MAX_ERROR_BYTES = 8_192
 """What is kept of the error output."""
 STOP_S = 2.0
 """How long a killed process may take to be gone; it has nothing to clean up."""
+
+MAX_MEMORY_BYTES = 1024**3
+"""ripgrep keeps a whole line in memory, and a stranger's `.gitignore` can be an endless one."""
+MAX_CPU_S = 600
+"""Seconds on one core; no search that is waited for takes as many."""
 
 _CHUNK_BYTES = 256 * 1024
 
@@ -103,13 +110,23 @@ async def _start(program: Path, arguments: Sequence[str], cwd: Path) -> Process:
     try:
         # Cancelled half-way, it would be waited for, but its group would not be killed.
         with anyio.CancelScope(shield=True):
-            return await anyio.open_process(
+            process = await anyio.open_process(
                 command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, cwd=cwd, start_new_session=True
             )
+            _limit(process.pid)
+            return process
     except (OSError, ValueError) as error:
         why = reason(error) if isinstance(error, OSError) else str(error)
         raise ToolError(f"The search could not be started in {cwd}: {why}.") from error
     raise AssertionError("a scope that nobody cancels swallows nothing")
+
+
+def _limit(pid: int) -> None:
+    """Bound what the process may use, where that can be done: also of one whose kernel died."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            resource.prlimit(pid, resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+            resource.prlimit(pid, resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S))
 
 
 async def _feed(

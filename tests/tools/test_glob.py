@@ -1,6 +1,7 @@
 """What `glob` finds."""
 
 import os
+import sys
 from pathlib import Path
 
 import anyio
@@ -251,6 +252,14 @@ async def test_a_search_that_breaks_off_is_not_called_complete(root: Path) -> No
     tool = glob_tool(PathPolicy(root=root, cwd=root), ripgrep=ripgrep)
     output = await tool.run(GlobArguments(pattern="**/*.py"), tool_context().context)
     assert output.text.startswith("a.py\n\n[1 place could not be read: ripgrep broke off")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process from outside")
+async def test_rules_that_never_end_do_not_fill_the_memory(root: Path) -> None:
+    (root / ".gitignore").symlink_to("/dev/zero")
+    output = await glob(root, "*.py")
+    assert "memory allocation" in output.text
 
 
 async def test_without_ripgrep_the_user_is_told_how_to_get_it(root: Path) -> None:

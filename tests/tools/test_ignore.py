@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crush_kernel.tools.ignore import LEFT_OUT, IgnoreRules, parse_rules
+from crush_kernel.tools.ignore import LEFT_OUT, MAX_RULES, IgnoreRules, parse_rules
 from crush_kernel.tools.ripgrep import find_ripgrep
 
 
@@ -284,3 +284,28 @@ def test_rules_are_read_from_the_last_line_up() -> None:
         (False, False),
         (True, False),
     ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("\0" * 1_000_000, id="zeros"),
+        pytest.param("a" * 1_000_000, id="an endless name"),
+        pytest.param("**/" * 300_000, id="endlessly deep"),
+    ],
+)
+def test_an_endless_line_is_no_rule(line: str) -> None:
+    assert [rule.is_ignoring for rule in parse_rules(f"a\n{line}\n!b")] == [False, True]
+
+
+def test_of_very_many_rules_the_last_count() -> None:
+    rules = parse_rules("\n".join(f"a{number}" for number in range(MAX_RULES + 10)))
+    assert len(rules) == MAX_RULES
+    assert rules[0].regex.fullmatch(f"a{MAX_RULES + 9}")
+
+
+@pytest.mark.parametrize("name", [".gitignore", ".crushignore"])
+def test_rules_that_never_end_are_none(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).symlink_to("/dev/zero")
+    (tmp_path / "a.txt").touch()
+    assert not IgnoreRules(tmp_path, root=tmp_path).is_left_out("a.txt", is_folder=False)
