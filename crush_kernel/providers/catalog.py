@@ -208,85 +208,44 @@ _FAMILIES: Final = {"anthropic": "claude-", "openai": r"gpt-[5-9]|o[3-9]\b"}
 _DATED: Final = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)\Z")
 
 
-def _claude(
-    model_id: str, name: str, window: int, output: int, *, price: tuple[float, float] | None
-) -> ModelInfo:
-    """Return a Claude; a cache read costs a tenth of the input, a write a quarter more."""
-    prices = _NO_PRICE if price is None else (*price, price[0] * 0.1, price[0] * 1.25)
-    return _model("anthropic", model_id, name, window, output, prices=prices)
+def _model(label: str, name: str, window: int, output: int, *prices: float) -> ModelInfo:
+    """Return a model that reads files and reasons, with its four prices or none at all."""
+    provider, _, model_id = label.partition("/")
+    priced = prices or (None, None, None, None)
+    abilities = {"accepts_images": True, "accepts_documents": True, "can_reason": True}
+    return ModelInfo(provider, model_id, name, window, output, *priced, **abilities)
 
 
-def _gpt(
-    model_id: str,
-    name: str,
-    window: int,
-    output: int,
-    *,
-    price: tuple[float, float, float] | None,
-    can_reason: bool = True,
-) -> ModelInfo:
-    """Return a GPT with its prices for input, output and cached input."""
-    # Writing the cache costs what input costs, except where the model says otherwise.
-    prices = _NO_PRICE if price is None else (*price, price[0])
-    return _model("openai", model_id, name, window, output, prices=prices, can_reason=can_reason)
-
-
-def _model(
-    provider: str,
-    model_id: str,
-    name: str,
-    window: int,
-    output: int,
-    *,
-    prices: tuple[float | None, float | None, float | None, float | None],
-    can_reason: bool = True,
-) -> ModelInfo:
-    return ModelInfo(
-        provider=provider,
-        id=model_id,
-        name=name,
-        context_window=window,
-        max_output_tokens=output,
-        input_price=prices[0],
-        output_price=prices[1],
-        cache_read_price=prices[2],
-        cache_write_price=prices[3],
-        accepts_images=True,
-        accepts_documents=True,
-        can_reason=can_reason,
-    )
-
-
-_NO_PRICE: Final = (None, None, None, None)
 _K: Final = 1_000
 _M: Final = 1_000_000
 
 MODELS: Final[tuple[ModelInfo, ...]] = (
-    _claude("claude-opus-5", "Claude Opus 5", _M, 128 * _K, price=(5, 25)),
-    _claude("claude-opus-4-6", "Claude Opus 4.6", _M, 128 * _K, price=(5, 25)),
-    _claude("claude-opus-4-5", "Claude Opus 4.5", 200 * _K, 64 * _K, price=(5, 25)),
-    _claude("claude-opus-4-1", "Claude Opus 4.1", 200 * _K, 32 * _K, price=(15, 75)),
-    _claude("claude-sonnet-5", "Claude Sonnet 5", _M, 128 * _K, price=(2, 10)),
-    _claude("claude-sonnet-4-6", "Claude Sonnet 4.6", _M, 64 * _K, price=(3, 15)),
-    _claude("claude-sonnet-4-5", "Claude Sonnet 4.5", 200 * _K, 64 * _K, price=(3, 15)),
-    _claude("claude-haiku-4-5", "Claude Haiku 4.5", 200 * _K, 64 * _K, price=(1, 5)),
+    _model("anthropic/claude-opus-5", "Claude Opus 5", _M, 128 * _K, 5, 25, 0.5, 6.25),
+    _model("anthropic/claude-opus-4-6", "Claude Opus 4.6", _M, 128 * _K, 5, 25, 0.5, 6.25),
+    _model("anthropic/claude-opus-4-5", "Claude Opus 4.5", 200 * _K, 64 * _K, 5, 25, 0.5, 6.25),
+    _model("anthropic/claude-opus-4-1", "Claude Opus 4.1", 200 * _K, 32 * _K, 15, 75, 1.5, 18.75),
+    _model("anthropic/claude-sonnet-5", "Claude Sonnet 5", _M, 128 * _K, 2, 10, 0.2, 2.5),
+    _model("anthropic/claude-sonnet-4-6", "Claude Sonnet 4.6", _M, 64 * _K, 3, 15, 0.3, 3.75),
+    _model("anthropic/claude-sonnet-4-5", "Claude Sonnet 4.5", 200 * _K, 64 * _K, 3, 15, 0.3, 3.75),
+    _model("anthropic/claude-haiku-4-5", "Claude Haiku 4.5", 200 * _K, 64 * _K, 1, 5, 0.1, 1.25),
     # Two prices by the length of the prompt, which one number cannot say.
-    _gpt("gpt-5.6-sol", "GPT-5.6 Sol", 1_050 * _K, 128 * _K, price=None),
-    _gpt("gpt-5.6-luna", "GPT-5.6 Luna", 1_050 * _K, 128 * _K, price=None),
-    _gpt("gpt-5.2", "GPT-5.2", 400 * _K, 128 * _K, price=(1.75, 14, 0.175)),
-    _gpt("gpt-5.1", "GPT-5.1", 400 * _K, 128 * _K, price=(1.25, 10, 0.125)),
-    _gpt("gpt-5", "GPT-5", 400 * _K, 128 * _K, price=(1.25, 10, 0.125)),
-    _gpt("gpt-5-mini", "GPT-5 mini", 400 * _K, 128 * _K, price=(0.25, 2, 0.025)),
-    _gpt("gpt-5-nano", "GPT-5 nano", 400 * _K, 128 * _K, price=(0.05, 0.4, 0.005)),
-    _gpt("o3", "o3", 200 * _K, 100 * _K, price=(2, 8, 0.5)),
-    _gpt("o4-mini", "o4-mini", 200 * _K, 100 * _K, price=(1.1, 4.4, 0.275)),
-    _gpt("gpt-4.1", "GPT-4.1", 1_047_576, 32_768, price=(2, 8, 0.5), can_reason=False),
-    _gpt(
-        "gpt-4.1-mini", "GPT-4.1 mini", 1_047_576, 32_768, price=(0.4, 1.6, 0.1), can_reason=False
-    ),
-    _gpt("gpt-4o", "GPT-4o", 128 * _K, 16_384, price=(2.5, 10, 1.25), can_reason=False),
-    _gpt(
-        "gpt-4o-mini", "GPT-4o mini", 128 * _K, 16_384, price=(0.15, 0.6, 0.075), can_reason=False
+    _model("openai/gpt-5.6-sol", "GPT-5.6 Sol", 1050 * _K, 128 * _K),
+    _model("openai/gpt-5.6-luna", "GPT-5.6 Luna", 1050 * _K, 128 * _K),
+    _model("openai/gpt-5.2", "GPT-5.2", 400 * _K, 128 * _K, 1.75, 14, 0.175, 1.75),
+    _model("openai/gpt-5.1", "GPT-5.1", 400 * _K, 128 * _K, 1.25, 10, 0.125, 1.25),
+    _model("openai/gpt-5", "GPT-5", 400 * _K, 128 * _K, 1.25, 10, 0.125, 1.25),
+    _model("openai/gpt-5-mini", "GPT-5 mini", 400 * _K, 128 * _K, 0.25, 2, 0.025, 0.25),
+    _model("openai/gpt-5-nano", "GPT-5 nano", 400 * _K, 128 * _K, 0.05, 0.4, 0.005, 0.05),
+    _model("openai/o3", "o3", 200 * _K, 100 * _K, 2, 8, 0.5, 2),
+    _model("openai/o4-mini", "o4-mini", 200 * _K, 100 * _K, 1.1, 4.4, 0.275, 1.1),
+    *(
+        replace(model, can_reason=False)
+        for model in (
+            _model("openai/gpt-4.1", "GPT-4.1", 1_047_576, 32_768, 2, 8, 0.5, 2),
+            _model("openai/gpt-4.1-mini", "GPT-4.1 mini", 1_047_576, 32_768, 0.4, 1.6, 0.1, 0.4),
+            _model("openai/gpt-4o", "GPT-4o", 128 * _K, 16_384, 2.5, 10, 1.25, 2.5),
+            _model("openai/gpt-4o-mini", "GPT-4o mini", 128 * _K, 16_384, 0.15, 0.6, 0.075, 0.15),
+        )
     ),
     ModelInfo(provider="offline", id="offline", name="Offline stand-in"),
 )
