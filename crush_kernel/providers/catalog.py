@@ -211,9 +211,21 @@ _DATED: Final = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)\Z")
 def _model(label: str, name: str, window: int, output: int, *prices: float) -> ModelInfo:
     """Return a model that reads files and reasons, with its four prices or none at all."""
     provider, _, model_id = label.partition("/")
-    priced = prices or (None, None, None, None)
-    abilities = {"accepts_images": True, "accepts_documents": True, "can_reason": True}
-    return ModelInfo(provider, model_id, name, window, output, *priced, **abilities)
+    reading, writing, cached, caching = prices or (None, None, None, None)
+    return ModelInfo(
+        provider=provider,
+        id=model_id,
+        name=name,
+        context_window=window,
+        max_output_tokens=output,
+        input_price=reading,
+        output_price=writing,
+        cache_read_price=cached,
+        cache_write_price=caching,
+        accepts_images=True,
+        accepts_documents=True,
+        can_reason=True,
+    )
 
 
 _K: Final = 1_000
