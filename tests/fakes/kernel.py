@@ -167,16 +167,37 @@ def running_kernel(
 ) -> Generator[RunningKernel]:
     """Start a kernel in `cwd` with an empty `home` and only `env` to configure it."""
     specs = kernel_specs(home / "kernels")
-    manager = KernelManager(kernel_name="crush", kernel_spec_manager=specs)
-    manager.start_kernel(cwd=str(cwd), env=clean_environment(home) | dict(env or {}))
-    client: BlockingKernelClient = manager.client()
-    client.start_channels()
+    environ = clean_environment(home) | dict(env or {})
+    manager, client = _start(specs, str(cwd), environ)
     try:
-        client.wait_for_ready(timeout=WAIT_S)
         yield RunningKernel(manager, client)
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=not manager.is_alive())
+
+
+def _start(
+    specs: KernelSpecManager, cwd: str, environ: dict[str, str], *, attempts: int = 3
+) -> tuple[KernelManager, BlockingKernelClient]:
+    """Start a kernel, again if it dies at once.
+
+    jupyter_client chooses its ports a second before the kernel listens on them; on a busy
+    machine another process has taken one by then.
+    """
+    manager = KernelManager(kernel_name="crush", kernel_spec_manager=specs)
+    manager.start_kernel(cwd=cwd, env=environ)
+    client: BlockingKernelClient = manager.client()
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=WAIT_S)
+    except RuntimeError:
+        client.stop_channels()
+        is_dead = not manager.is_alive()
+        manager.shutdown_kernel(now=True)
+        if is_dead and attempts > 1:
+            return _start(specs, cwd, environ, attempts=attempts - 1)
+        raise
+    return manager, client
 
 
 def clean_environment(home: Path) -> dict[str, str]:
