@@ -53,13 +53,17 @@ export class PermissionCards implements IDisposable {
   }
 
   private _introduce(card: HTMLElement): void {
-    const { label, announce } = this._options;
+    const { label, reasonLabel, announce } = this._options;
+    const question = Private.firstLine(card);
+    const name = question ? `${label}: ${question}` : label;
     card.setAttribute('role', 'group');
-    card.setAttribute('aria-label', label);
+    card.setAttribute('aria-label', name);
     card.setAttribute('aria-keyshortcuts', 'Enter Escape');
     card.tabIndex = 0;
-    const question = Private.firstLine(card);
-    announce(question ? `${label}: ${question}` : label);
+    card
+      .querySelector('.crush-reason input')
+      ?.setAttribute('aria-label', reasonLabel);
+    announce(name);
   }
 
   /** An answered card vanishes with the focus in it: give the focus back to the notebook. */
@@ -91,6 +95,8 @@ export namespace PermissionCards {
     readonly node: HTMLElement;
     /** What a card is called: `Permission question`, translated. */
     readonly label: string;
+    /** What the field for a reason is called, translated: a placeholder is no name. */
+    readonly reasonLabel: string;
     /** Tell people who do not see the screen. */
     readonly announce: (text: string) => void;
     /** Put the focus where it belongs when the card that had it is gone. */

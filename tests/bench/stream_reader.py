@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-import httpx
+import httpx2
 from anthropic import Anthropic
 from anthropic.types import MessageParam
 
@@ -25,7 +25,7 @@ def read_with_sdk(client: Anthropic) -> Iterator[str]:
         yield from stream.text_stream
 
 
-def read_plainly(client: httpx.Client, url: str) -> Iterator[str]:
+def read_plainly(client: httpx2.Client, url: str) -> Iterator[str]:
     """Yield the text with as little ado as possible."""
     body = {"model": MODEL, "max_tokens": 1000, "messages": _MESSAGES, "stream": True}
     with client.stream("POST", f"{url}/v1/messages", json=body, headers=_HEADERS) as response:
@@ -38,7 +38,7 @@ def read_plainly(client: httpx.Client, url: str) -> Iterator[str]:
 
 def main(parser: str, url: str) -> None:
     """Read a short reply, then the one that is measured."""
-    with Anthropic(api_key="key", base_url=url) as sdk, httpx.Client(timeout=60) as client:
+    with Anthropic(api_key="key", base_url=url) as sdk, httpx2.Client(timeout=60) as client:
 
         def read() -> str:
             return "".join(read_with_sdk(sdk) if parser == "sdk" else read_plainly(client, url))

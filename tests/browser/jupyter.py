@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -138,6 +139,10 @@ class Notebook:
             arg=prompt.element_handle(),
             timeout=TIMEOUT_MS,
         )
+
+    def is_done(self, index: int) -> bool:
+        """Return whether the cell at `index` has its number."""
+        return bool(re.search(r"\[\d+\]", self.cell(index).locator(".jp-InputPrompt").inner_text()))
 
     def wait_until(self, is_true: Callable[[], bool]) -> None:
         """Let the page go on until `is_true`."""

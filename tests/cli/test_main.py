@@ -130,7 +130,7 @@ def test_help_and_version_load_nothing_heavy() -> None:
         "import sys, crush_kernel.cli.main as m\n"
         "try: m.main(['--version'])\n"
         "except SystemExit: pass\n"
-        "print(sorted({'anyio', 'pydantic', 'httpx', 'jupyter_client', 'jupyterlab_server'}"
+        "print(sorted({'anyio', 'pydantic', 'httpx2', 'jupyter_client', 'jupyterlab_server'}"
         " & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -67,6 +67,7 @@ function watch(): {
   const cards = new PermissionCards({
     node,
     label: 'Permission question',
+    reasonLabel: 'Reason',
     announce: text => said.push(text),
     refocus
   });
@@ -186,7 +187,12 @@ describe('a card that appears', () => {
     expect(said).toEqual(['Permission question: bash wants to run']);
     const card = element('.crush-card');
     expect(card.getAttribute('role')).toBe('group');
-    expect(card.getAttribute('aria-label')).toBe('Permission question');
+    expect(card.getAttribute('aria-label')).toBe(
+      'Permission question: bash wants to run'
+    );
+    expect(element('.crush-reason input').getAttribute('aria-label')).toBe(
+      'Reason'
+    );
     expect(card.tabIndex).toBe(0);
   });
 
