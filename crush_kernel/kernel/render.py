@@ -356,7 +356,7 @@ def _money(facts: FooterFacts) -> str:
     cost = facts.cost_usd
     digits = 2 if cost >= 1 or cost == 0 else 3 if cost >= 0.01 else 4
     guess = "~" if facts.usage is not None and facts.usage.is_estimated else ""
-    return f"{guess}${cost:.{digits}f}"
+    return "<$0.0001" if 0 < cost < 0.0001 else f"{guess}${cost:.{digits}f}"
 
 
 def _counted(count: int, noun: str) -> str:

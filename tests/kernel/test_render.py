@@ -218,6 +218,7 @@ def test_the_footer_says_what_the_turn_took() -> None:
         pytest.param(FooterFacts("m", tool_calls=1), "m · 1 tool", id="one tool"),
         pytest.param(FooterFacts("m", cost_usd=0.0), "m · $0.00", id="free"),
         pytest.param(FooterFacts("m", cost_usd=0.00042), "m · $0.0004", id="cheap"),
+        pytest.param(FooterFacts("m", cost_usd=0.00002), "m · <$0.0001", id="next to nothing"),
         pytest.param(
             FooterFacts(
                 "m",
