@@ -41,6 +41,9 @@ from crush_kernel.tools.write import write_tool
 
 logger = logging.getLogger(__name__)
 
+INTERRUPTED_EXIT = 130
+"""What a shell reports of a command that the user stopped."""
+
 
 @dataclass(slots=True)
 class Runtime:
@@ -102,12 +105,26 @@ class Runtime:
         self, command: str, *, cell_id: str, on_output: Callable[[str], None]
     ) -> CommandResult:
         """Run the user's own command; it and its output become part of the conversation."""
-        result = await self.shell.run(
-            command, cwd=self.paths.cwd, timeout_s=None, on_output=on_output
-        )
-        said = ShellCommand(command, result.output, result.exit_code)
-        self.agent.conversation.begin(Message("user", (said,)), cell_id=cell_id)
+        tail = ""
+
+        def watch(text: str) -> None:
+            nonlocal tail
+            tail = text
+            on_output(text)
+
+        try:
+            result = await self.shell.run(
+                command, cwd=self.paths.cwd, timeout_s=None, on_output=watch
+            )
+        except anyio.get_cancelled_exc_class():
+            output = f"{tail}\n[interrupted]".lstrip()
+            self._remember(ShellCommand(command, output, INTERRUPTED_EXIT), cell_id)
+            raise
+        self._remember(ShellCommand(command, result.output, result.exit_code), cell_id)
         return result
+
+    def _remember(self, command: ShellCommand, cell_id: str) -> None:
+        self.agent.conversation.begin(Message("user", (command,)), cell_id=cell_id)
 
     async def aclose(self) -> None:
         """Close the connections to the model."""

@@ -111,7 +111,10 @@ async def _status(arguments: str, runtime: Runtime) -> str:  # noqa: ARG001
         ("folder", code_span(str(runtime.paths.cwd))),
         ("project", code_span(str(runtime.paths.root))),
         ("turns", f"{len(talk.turns)}, the last request {thousands(talk.context_tokens)} tokens"),
-        ("crush-kernel", f"{__version__} · Python {platform.python_version()} · {sys.executable}"),
+        (
+            "crush-kernel",
+            f"{__version__} · Python {platform.python_version()} in {code_span(sys.prefix)}",
+        ),
         ("ipykernel", f"{version('ipykernel')} · ipywidgets {version('ipywidgets')}"),
     )
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)

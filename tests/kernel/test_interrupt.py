@@ -55,6 +55,7 @@ def test_an_interrupt_kills_the_running_command(kernel: RunningKernel) -> None:
     kernel.interrupt()
     cell = kernel.collect(msg_id)
     assert cell.reply["content"]["ename"] == "Interrupted"
+    assert "begun" in cell.markdown
     assert not [
         p for p in psutil.Process(kernel.pid).children(recursive=True) if "600" in p.cmdline()
     ]
