@@ -50,12 +50,12 @@ def test_an_interrupted_turn_ends_at_once_without_a_red_box(
 
 
 def test_an_interrupt_kills_the_running_command(kernel: RunningKernel) -> None:
-    msg_id = kernel.execute("!echo begun; sleep 600")
-    kernel.wait_for(shows("begun"))
+    msg_id = kernel.execute("!echo $((617 + 1)); sleep 600")
+    kernel.wait_for(shows("618"))
     kernel.interrupt()
     cell = kernel.collect(msg_id)
     assert cell.reply["content"]["ename"] == "Interrupted"
-    assert "begun" in cell.markdown
+    assert "618" in cell.markdown
     assert not [
         p for p in psutil.Process(kernel.pid).children(recursive=True) if "600" in p.cmdline()
     ]
