@@ -124,7 +124,7 @@ def make_pipe(place: Path, _: Path) -> None:
 async def test_what_takes_the_place_of_an_allowed_file_is_not_read(
     tmp_path: Path, swap: Callable[[Path, Path], None]
 ) -> None:
-    place, secret = tmp_path / "shared" / "note.txt", tmp_path / "secret" / "note.txt"
+    place, secret = tmp_path / "beside" / "note.txt", tmp_path / "secret" / "note.txt"
     for file in (place, secret):
         file.parent.mkdir()
         file.write_text(file.parent.name)
@@ -136,7 +136,7 @@ async def test_what_takes_the_place_of_an_allowed_file_is_not_read(
 
     paths = PathPolicy(root=tmp_path / "project", cwd=tmp_path / "project")
     with anyio.fail_after(5):
-        _, note = await Attachments(paths).load("@../shared/note.txt", permit=swap_and_allow)
+        _, note = await Attachments(paths).load("@../beside/note.txt", permit=swap_and_allow)
     assert isinstance(note, Text)
     assert "could not be attached" in note.text
     assert "secret" not in note.text

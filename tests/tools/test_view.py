@@ -412,7 +412,7 @@ async def test_a_link_put_in_the_place_of_an_allowed_file_is_not_followed(
 async def test_a_link_put_in_the_place_of_a_folder_above_is_not_followed(
     project: Project,
 ) -> None:
-    allowed = project.write("../shared/note.txt", b"x\n")
+    allowed = project.write("../beside/note.txt", b"x\n")
     other = project.write("../secret/note.txt", b"y\n")
 
     def swap() -> None:
@@ -420,7 +420,7 @@ async def test_a_link_put_in_the_place_of_a_folder_above_is_not_followed(
         allowed.parent.symlink_to(other.parent)
 
     with pytest.raises(ToolError, match="was replaced"):
-        await project.view("../shared/note.txt", fake=tool_context(meanwhile=swap))
+        await project.view("../beside/note.txt", fake=tool_context(meanwhile=swap))
 
 
 async def test_a_pipe_put_in_the_place_of_an_allowed_file_is_not_waited_for(
