@@ -17,7 +17,8 @@ ARGUMENTS = (
 OpenNotebook = Callable[..., Notebook]
 
 
-@pytest.fixture(scope="session")
+# Not for the session: while Playwright runs, no other test of the process can have a loop.
+@pytest.fixture(scope="module")
 def browser() -> Generator[Browser]:
     path = chromium()
     if not path and os.environ.get("CRUSH_REQUIRE_BROWSER"):
@@ -30,7 +31,7 @@ def browser() -> Generator[Browser]:
         running.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(
     browser: Browser,  # noqa: ARG001 - no server without a browser
     tmp_path_factory: pytest.TempPathFactory,
