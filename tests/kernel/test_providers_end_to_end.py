@@ -581,6 +581,7 @@ def test_a_turn_that_was_stopped_while_a_call_was_written_can_be_built_on(place:
     half = ('{"file_path": "a.txt", "content": "half', hold, ' a file"}')
     place.provider.play(Reply((Say("I write."), Call("write", half))))
     msg_id = place.kernel.execute("go on")
+    place.kernel.wait_for(lambda message: "I write." in str(message["content"]))
     hold.wait_reached()
     place.kernel.interrupt()
     assert_interrupted(place.kernel.collect(msg_id))
