@@ -28,6 +28,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     command = [sys.executable, "-m", "jupyterlab", str(opened)]
     command += [*root_options(arguments.jupyterlab), *arguments.jupyterlab]
+    if "--no-browser" in arguments.jupyterlab:
+        print(f"In your browser, open /lab/tree/{opened.name} at the address printed below")
     sys.stdout.flush()
     if os.name != "nt":
         os.execv(sys.executable, command)  # noqa: S606 - no shell is what we want

@@ -20,17 +20,23 @@ async def provider_findings(settings: Settings) -> Sequence[Finding]:
     Asks the servers on this machine, and the providers with a key for their models.
     """
     providers = Providers(settings, State(settings.directories.data / FILE_NAME))
+    default = await _default(providers)
     await providers.models()
     usable = [
         Finding("ok", f"{status.name}: {status.reason}")
         for status in providers.status()
         if status.is_usable and status.id != "offline"
     ]
+    return (*usable, default)
+
+
+async def _default(providers: Providers) -> Finding:
+    """Return which model a new notebook asks; chosen as the kernel does, before any list."""
     try:
         model = await providers.default()
     except CrushKernelError as error:
-        return (*usable, Finding("broken", str(error), error.hint))
+        return Finding("broken", str(error), error.hint)
     if model.provider == "offline":
         text = "no model is connected; the offline stand-in answers, which is not a language model"
-        return (*usable, Finding("warning", text, _CONNECT))
-    return (*usable, Finding("ok", f"new notebooks use {model.label}"))
+        return Finding("warning", text, _CONNECT)
+    return Finding("ok", f"new notebooks use {model.label}")

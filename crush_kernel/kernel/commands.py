@@ -16,7 +16,7 @@ from rapidfuzz import process
 from crush_kernel import __version__
 from crush_kernel.errors import CommandError
 from crush_kernel.kernel.plaintext import code_span, escape
-from crush_kernel.kernel.render import thousands
+from crush_kernel.kernel.render import money, thousands
 from crush_kernel.messages import Usage
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
@@ -147,7 +147,7 @@ def _cost_row(info: ModelInfo, usage: Usage) -> str:
                 usage.output_tokens,
             )
         ),
-        "" if cost is None else f"{guess}${cost:.3f}",
+        "" if cost is None else money(cost, is_estimated=usage.is_estimated),
     )
     return f"| {' | '.join(cells)} |"
 

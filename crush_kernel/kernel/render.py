@@ -161,7 +161,8 @@ def status(text: str) -> Rendered:
 def countdown(event: Retrying, left_s: float) -> str:
     """Return how long it is to the next try, as plain text."""
     wait = f"next try in {clock_time(ceil(left_s))}" if left_s > 0 else "trying again"
-    return f"{event.reason} · {wait} ({event.attempt} of {event.attempts})"
+    reason = event.reason.rstrip(".")
+    return f"{reason} · {wait} ({event.attempt} of {event.attempts})"
 
 
 def failure(error: CrushKernelError) -> Rendered:
@@ -217,6 +218,14 @@ def thousands(number: int) -> str:
         if value < 999.5 or unit == "M":
             return f"{value:.0f} {unit}"
     raise AssertionError  # the loop ends with M
+
+
+def money(usd: float, *, is_estimated: bool) -> str:
+    """Return an amount as people read it: `$1.24`, `$0.021`, `~$0.0004`, `<$0.0001`."""
+    if 0 < usd < 0.0001:
+        return "<$0.0001"
+    digits = 2 if usd >= 1 or usd == 0 else 3 if usd >= 0.01 else 4
+    return f"{'~' if is_estimated else ''}${usd:.{digits}f}"
 
 
 def duration(seconds: float) -> str:
@@ -353,10 +362,7 @@ def _tokens(usage: Usage | None) -> str:
 def _money(facts: FooterFacts) -> str:
     if facts.cost_usd is None:
         return ""
-    cost = facts.cost_usd
-    digits = 2 if cost >= 1 or cost == 0 else 3 if cost >= 0.01 else 4
-    guess = "~" if facts.usage is not None and facts.usage.is_estimated else ""
-    return "<$0.0001" if 0 < cost < 0.0001 else f"{guess}${cost:.{digits}f}"
+    return money(facts.cost_usd, is_estimated=bool(facts.usage and facts.usage.is_estimated))
 
 
 def _counted(count: int, noun: str) -> str:
