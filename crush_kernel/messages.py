@@ -108,8 +108,6 @@ class Opaque:
     kind: Literal["opaque"] = "opaque"
 
 
-KnownPart = Text | Reasoning | ToolCall | ToolResult | Media | ShellCommand | SummaryMark
-
 _KINDS = frozenset(
     ("text", "reasoning", "tool_call", "tool_result", "media", "shell_command", "summary_mark")
 )
