@@ -50,7 +50,7 @@ class Turn:
     fingerprint: str = ""
     """Of the context that it ran in; see `history.context`."""
     source: str = ""
-    """The digest of the cell's text, to tell whether it was edited since."""
+    """The `source_digest` of the cell's text, to tell whether it was edited since."""
     is_start: bool = False
     """Whether the context of later cells begins after it."""
     volatile: JsonObject = field(default_factory=dict[str, JsonValue])
@@ -100,6 +100,14 @@ def digest_of(messages: Iterable[Message]) -> str:
         for part in message.parts:
             hashed.update(_framed(part.kind, *_said(part)))
     return hashed.hexdigest()
+
+
+def source_digest(text: str) -> str:
+    """Return a hash of a cell's `text`, white space at its ends aside: 16 hex digits.
+
+    A turn keeps that of the text it ran with; another one says that the cell was edited.
+    """
+    return blake2b(text.strip().encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _said(part: Part) -> Iterable[str]:
