@@ -8,10 +8,12 @@ to `Opaque` and is written back untouched.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import not_
 from typing import Annotated, Literal, TypeAlias, cast
 
 from pydantic import (
     Discriminator,
+    Field,
     JsonValue,
     PlainSerializer,
     PlainValidator,
@@ -20,6 +22,9 @@ from pydantic import (
 )
 
 JsonObject: TypeAlias = Mapping[str, JsonValue]
+
+BlobHash = Annotated[str, Field(exclude_if=not_)]
+"""The hash of a file beside the notebook, not stored where it is empty: for most parts."""
 
 Role = Literal["user", "assistant", "tool"]
 
@@ -32,6 +37,8 @@ class Text:
     """Plain text, Markdown by convention."""
 
     text: str
+    blob: BlobHash = ""
+    """The hash of the whole text, if `text` is only a preview; see `history.sidefiles`."""
     kind: Literal["text"] = "text"
 
 
@@ -65,6 +72,8 @@ class Media:
     """The bytes, in Base64."""
     name: str = ""
     """What to call it in text: a path as the user wrote it, or empty."""
+    blob: BlobHash = ""
+    """The hash of the whole file, if `data` is only a small picture of it, or empty."""
     kind: Literal["media"] = "media"
 
 
@@ -78,6 +87,8 @@ class ToolResult:
     media: tuple[Media, ...] = ()
     metadata: JsonObject = field(default_factory=dict[str, JsonValue])
     """For people, never sent to the model: `summary`, `diff`, `duration_s`, `permission`."""
+    blob: BlobHash = ""
+    """The hash of the whole content, if `content` is only a preview."""
     kind: Literal["tool_result"] = "tool_result"
 
 
@@ -88,6 +99,8 @@ class ShellCommand:
     command: str
     output: str
     exit_code: int
+    blob: BlobHash = ""
+    """The hash of the whole output, if `output` is only a preview."""
     kind: Literal["shell_command"] = "shell_command"
 
 

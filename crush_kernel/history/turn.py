@@ -119,9 +119,10 @@ def _said(part: Part) -> Iterable[str]:
         case ToolCall(id=call_id, name=name, input=arguments):
             return call_id, name, arguments
         case ToolResult(call_id=call_id, content=content, is_error=is_error, media=media):
-            return call_id, content, str(is_error), *(f"{m.media_type}\0{m.data}" for m in media)
-        case Media(media_type=media_type, data=data, name=name):
-            return media_type, data, name
+            files = (f"{m.media_type}\0{m.data}\0{m.blob}" for m in media)
+            return call_id, content, str(is_error), *files
+        case Media(media_type=media_type, data=data, name=name, blob=blob):
+            return media_type, data, name, blob
         case ShellCommand(command=command, output=output, exit_code=code):
             return command, output, str(code)
         case SummaryMark(covers=covers):
