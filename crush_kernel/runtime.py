@@ -20,6 +20,7 @@ from crush_kernel.config.directories import project_root
 from crush_kernel.config.settings import Settings, read_settings
 from crush_kernel.config.state import FILE_NAME, ModelChoice, State
 from crush_kernel.errors import CrushKernelError
+from crush_kernel.history.conversation import CellRun
 from crush_kernel.messages import Message, ShellCommand
 from crush_kernel.permissions.gate import Gate
 from crush_kernel.prompt.place import gather_facts
@@ -98,7 +99,7 @@ class Runtime:
         permit = self.agent.permission_for(watcher)
         parts = await self.attachments.load(text, permit=permit)
         await self.agent.prompt(
-            Message("user", parts), model=model, cell_id=cell_id, watcher=watcher
+            Message("user", parts), model=model, place=CellRun(cell_id), watcher=watcher
         )
 
     async def run_command(
@@ -124,7 +125,8 @@ class Runtime:
         return result
 
     def _remember(self, command: ShellCommand, cell_id: str) -> None:
-        self.agent.conversation.begin(Message("user", (command,)), cell_id=cell_id)
+        self.agent.conversation.begin(Message("user", (command,)), CellRun(cell_id))
+        self.agent.conversation.end("end_turn")
 
     async def aclose(self) -> None:
         """Close the connections to the model."""

@@ -2,15 +2,21 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import anyio
 
 from crush_kernel.agent.dispatch import Dispatcher, permission
-from crush_kernel.agent.events import Emit, TurnEnd, TurnFinished
+from crush_kernel.agent.events import Emit, PermissionSettled, TurnEnd, TurnFinished
 from crush_kernel.agent.loop import TurnLoop
 from crush_kernel.agent.steps import Limits
-from crush_kernel.history.conversation import Conversation, context_tokens, count_calls
-from crush_kernel.messages import Message, Usage
+from crush_kernel.history.conversation import (
+    CellRun,
+    Conversation,
+    context_tokens,
+    count_calls,
+)
+from crush_kernel.messages import Message, ToolResult, Usage
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.providers.base import Model, ToolSpec
 from crush_kernel.tools.base import AnyTool, Permit
@@ -24,6 +30,37 @@ class Watcher:
     asker: Asker
 
 
+@dataclass(frozen=True, slots=True)
+class TurnKeeper:
+    """Keeps what happens to the calls of the running turn in its conversation."""
+
+    conversation: Conversation
+
+    def answer(self, result: ToolResult) -> None:
+        """Keep the result of a call whose fellows are still running."""
+        self.conversation.answer(result)
+
+    def decide(self, event: PermissionSettled) -> None:
+        """Keep by what right something was done, or refused."""
+        request = event.request
+        self.conversation.decide(
+            {
+                "call_id": request.call_id,
+                "tool": request.tool,
+                "action": request.action,
+                "title": request.title,
+                "paths": [str(path) for path in request.paths],
+                "is_allowed": event.is_allowed,
+                "rule": event.rule,
+                "reason": event.reason,
+            }
+        )
+
+    def keep_version(self, path: Path, before: bytes | None, after: bytes | None) -> None:
+        """Keep a file as it was and as it will be. Any thread."""
+        self.conversation.keep_version(path, before, after)
+
+
 class Agent:
     """Runs prompts against a model with tools; the model may be exchanged between turns."""
 
@@ -33,9 +70,10 @@ class Agent:
         tools: tuple[AnyTool, ...],
         gate: Gate,
         system_prompt: Callable[[], Awaitable[str]],
+        conversation: Conversation | None = None,
         limits: Limits | None = None,
     ) -> None:
-        self.conversation = Conversation()
+        self.conversation = conversation or Conversation()
         self.gate = gate
         self._tools = {tool.name: tool for tool in tools}
         self._specs = tuple(spec_of(self._tools[name]) for name in sorted(self._tools))
@@ -49,7 +87,7 @@ class Agent:
         return tuple(self._tools[spec.name] for spec in self._specs)
 
     async def prompt(
-        self, message: Message, *, model: Model, cell_id: str, watcher: Watcher
+        self, message: Message, *, model: Model, place: CellRun, watcher: Watcher
     ) -> None:
         """Run one turn that begins with `message`; the last event is `TurnFinished`.
 
@@ -59,9 +97,13 @@ class Agent:
         Cancelling ends the turn within its clean-up times: running calls are stopped, the
         partial reply is kept, open calls are answered as interrupted.
         """
-        self.conversation.begin(message, cell_id=cell_id)
+        self.conversation.begin(message, place)
         self._dispatcher = Dispatcher(
-            tools=self._tools, gate=self.gate, asker=watcher.asker, emit=watcher.emit
+            tools=self._tools,
+            gate=self.gate,
+            asker=watcher.asker,
+            emit=watcher.emit,
+            keeper=TurnKeeper(self.conversation),
         )
         loop = TurnLoop(
             conversation=self.conversation,
@@ -82,6 +124,7 @@ class Agent:
             raise
         finally:
             self._dispatcher = None
+            self.conversation.end(end)
             watcher.emit(self._finished(end, loop, anyio.current_time() - started))
 
     def permission_for(self, watcher: Watcher) -> Permit:

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
+from pathlib import Path
+from typing import Protocol
 
 import anyio
 from anyio import CancelScope
@@ -48,6 +50,19 @@ MAX_FAULT_BYTES = 2_000
 STOPPED = "The user stopped this call. Do not simply repeat it."
 
 
+class Keeper(Protocol):
+    """Keeps what happens to a call, before anybody is told."""
+
+    def answer(self, result: ToolResult) -> None:
+        """Keep the result of a call whose fellows are still running."""
+
+    def decide(self, event: PermissionSettled) -> None:
+        """Keep by what right something was done, or refused."""
+
+    def keep_version(self, path: Path, before: bytes | None, after: bytes | None) -> None:
+        """Keep a file as it was and as it will be. Any thread."""
+
+
 @dataclass(slots=True)
 class Dispatcher:
     """Carries out the calls of one turn."""
@@ -56,6 +71,7 @@ class Dispatcher:
     gate: Gate
     asker: Asker
     emit: Emit
+    keeper: Keeper
     _running: dict[str, CancelScope] = field(default_factory=dict[str, CancelScope])
     _tails: dict[str, str] = field(default_factory=dict[str, str])
     """What unfinished calls have printed last, so that a stop does not lose it."""
@@ -118,6 +134,7 @@ class Dispatcher:
                 output = self._cut_short(call, is_stopped=scope.cancelled_caught)
             result = _result(call, output, settled, duration)
             logger.info("%s took %.3f s: %s", call.name, duration, output.summary)
+            self.keeper.answer(result)
             answer(result)
             self.emit(ToolFinished(result, duration))
 
@@ -137,11 +154,13 @@ class Dispatcher:
             call_id=call.id,
             permit=permission(self.gate, self.asker, self._told(settled)),
             progress=partial(self._progress, call),
+            keep_version=self.keeper.keep_version,
         )
 
     def _told(self, settled: list[PermissionSettled]) -> Callable[[PermissionSettled], None]:
         def tell(event: PermissionSettled) -> None:
             settled.append(event)
+            self.keeper.decide(event)
             self.emit(event)
 
         return tell

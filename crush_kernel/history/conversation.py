@@ -1,45 +1,138 @@
 """The one mutable owner of a conversation: the turns of the cells, and the running one.
 
-A turn belongs to a cell; running the cell again replaces its turn. Without a front end
-that tells the order of the cells, the order is that of execution (design §4), so a re-run
-turn moves to the end. Exactly one task writes at a time: the one that runs the turn.
+A turn stands in a cell; running the cell again replaces its turn. A front end that tells
+the order of the cells makes it the order of the conversation; otherwise turns stand in the
+order in which they ran, so that a re-run turn moves to the end (design §4). What the running
+turn sees was fixed when it began.
+
+Exactly one task writes a running turn. Each change is told to the recorder before anybody
+can see it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
 
-from crush_kernel.messages import Message, Usage, calls_of
+from crush_kernel.history.context import (
+    cells_above,
+    fingerprint_of,
+    messages_of,
+    stale_cells,
+)
+from crush_kernel.history.turn import Turn, TurnState, digest_of
+from crush_kernel.messages import JsonObject, Message, ToolResult, Usage, calls_of
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """What was said in one cell: its prompt, then replies and results, oldest first."""
+class CellRun:
+    """One run of a cell: where its turn will stand."""
 
-    cell_id: str
-    """The front end's id of the cell; empty where it tells none."""
-    messages: tuple[Message, ...] = ()
+    cell_id: str = ""
+    """The front end's id of the cell; one without a name gets one."""
+    number: int = 0
+    """How often the cell has run, this time included; 0 counts the turns that are known."""
+    source: str = ""
+    """The digest of the cell's text."""
+
+    @property
+    def turn_id(self) -> str:
+        """The id of the turn that the run makes."""
+        return Turn(self.cell_id, self.number).id
+
+
+class Recorder(Protocol):
+    """Keeps what is said, as it is said."""
+
+    def began(self, turn: Turn) -> None:
+        """Keep that `turn` has begun; its messages follow one by one."""
+
+    def said(self, turn: Turn, message: Message) -> None:
+        """Keep the next message of `turn`."""
+
+    def unsaid(self, turn: Turn) -> None:
+        """Forget the last message of `turn`."""
+
+    def answered(self, turn: Turn, result: ToolResult) -> None:
+        """Keep a result whose message is not complete yet."""
+
+    def decided(self, turn: Turn, facts: JsonObject) -> None:
+        """Keep by what right a call was made, or why it was refused."""
+
+    def file_changed(
+        self, turn: Turn, path: Path, before: bytes | None, after: bytes | None
+    ) -> None:
+        """Keep a file as it was and as it will be. Any thread."""
+
+    def ended(self, turn: Turn) -> Turn:
+        """Return `turn` with its record and digest."""
+        ...
+
+
+class NoRecorder:
+    """Keeps nothing: for conversations that end with their owner."""
+
+    def began(self, turn: Turn) -> None:
+        """Do nothing."""
+
+    def said(self, turn: Turn, message: Message) -> None:
+        """Do nothing."""
+
+    def unsaid(self, turn: Turn) -> None:
+        """Do nothing."""
+
+    def answered(self, turn: Turn, result: ToolResult) -> None:
+        """Do nothing."""
+
+    def decided(self, turn: Turn, facts: JsonObject) -> None:
+        """Do nothing."""
+
+    def file_changed(
+        self, turn: Turn, path: Path, before: bytes | None, after: bytes | None
+    ) -> None:
+        """Do nothing."""
+
+    def ended(self, turn: Turn) -> Turn:
+        """Return `turn` with its digest."""
+        return replace(turn, digest=digest_of(turn.messages))
 
 
 class Conversation:
-    """All turns so far, in the order in which the model reads them."""
+    """All turns by the cells in which they stand, and the one that runs."""
 
-    def __init__(self) -> None:
-        self._turns: list[Turn] = []
+    def __init__(self, recorder: Recorder | None = None) -> None:
+        self._recorder: Recorder = recorder or NoRecorder()
+        self._turns: dict[str, Turn] = {}
+        self._order: tuple[str, ...] | None = None
+        self._running: tuple[str, Turn] | None = None
+        self._context: tuple[Message, ...] = ()
         self._spent: dict[str, Usage] = {}
+        self._nameless = 0
 
     @property
-    def turns(self) -> tuple[Turn, ...]:
-        """The turns, oldest first, the running one last."""
-        return tuple(self._turns)
+    def turns(self) -> dict[str, Turn]:
+        """The turns by the cell in which they stand, in the order in which they ran."""
+        return dict(self._turns)
 
     @property
-    def messages(self) -> tuple[Message, ...]:
-        """Everything said so far, oldest first."""
-        return tuple(message for turn in self._turns for message in turn.messages)
+    def order(self) -> tuple[str, ...] | None:
+        """All cells from top to bottom, `None` if nobody tells."""
+        return self._order
+
+    @property
+    def context(self) -> tuple[Message, ...]:
+        """What the turn that began last sees above it; the same object for the whole turn."""
+        return self._context
 
     @property
     def running(self) -> tuple[Message, ...]:
         """What was said in the turn that began last."""
-        return self._turns[-1].messages if self._turns else ()
+        return self._running[1].messages if self._running else ()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Everything that the turn that began last sees, itself included."""
+        return self._context + self.running
 
     @property
     def spent_by_model(self) -> dict[str, Usage]:
@@ -51,31 +144,108 @@ class Conversation:
         """What the last request and its reply filled of the window; zero if unknown."""
         return context_tokens(self.messages)
 
-    def begin(self, prompt: Message, *, cell_id: str = "") -> None:
-        """Begin a turn with `prompt`; a former turn of the same cell goes."""
-        if cell_id:
-            self._turns = [turn for turn in self._turns if turn.cell_id != cell_id]
-        self._turns.append(Turn(cell_id, (prompt,)))
+    def stale(self) -> tuple[str, ...]:
+        """Return the cells whose context has changed since they ran."""
+        return stale_cells(self._turns, self._order)
+
+    def above(self, cell_id: str) -> tuple[str, ...]:
+        """Return the cells that a run of `cell_id` would see, in the order of reading."""
+        return cells_above(cell_id, self._turns, self._order)
+
+    def arrange(self, order: Sequence[str] | None) -> None:
+        """Take `order` as the order of the document; the running turn sees what it saw."""
+        self._order = None if order is None else tuple(order)
+
+    def place(self, cell_id: str, turn: Turn) -> None:
+        """Have `turn`, which ran before, stand in `cell_id`."""
+        self._turns[cell_id] = turn
+
+    def remove(self, cell_id: str) -> None:
+        """Have no turn stand in `cell_id`."""
+        self._turns.pop(cell_id, None)
+
+    def spend(self, spent: dict[str, Usage]) -> None:
+        """Add to what was spent what earlier kernels spent, by `provider/model`."""
+        for label, usage in spent.items():
+            self._spent[label] = self._spent.get(label, Usage()) + usage
+
+    def name_cell(self) -> str:
+        """Return a name for a cell that its front end does not name."""
+        self._nameless += 1
+        while f"#{self._nameless}" in self._turns:
+            self._nameless += 1
+        return f"#{self._nameless}"
+
+    def begin(self, prompt: Message | None, place: CellRun) -> Turn:
+        """Begin a turn with `prompt` in `place`; a former turn of the same cell goes."""
+        cell_id = place.cell_id or self.name_cell()
+        former = self._turns.pop(cell_id, None)
+        above = [self._turns[cell] for cell in cells_above(cell_id, self._turns, self._order)]
+        turn = Turn(
+            cell_id=cell_id,
+            run=place.number or (former.run + 1 if former else 1),
+            fingerprint=fingerprint_of(above),
+            source=place.source,
+        )
+        self._context = tuple(messages_of(above))
+        self._running = (cell_id, turn)
+        self._recorder.began(turn)
+        if prompt is None:
+            self._turns[cell_id] = turn
+        else:
+            self.append(prompt)
+        return self._turns[cell_id]
 
     def append(self, message: Message) -> None:
         """Add `message` to the running turn and count what it used."""
-        last = self._turns[-1]
-        self._turns[-1] = replace(last, messages=(*last.messages, message))
+        self._recorder.said(self._turn, message)
+        turn = self._turn
+        self._set(replace(turn, messages=(*turn.messages, message), revision=turn.revision + 1))
         if message.usage:
-            label = f"{message.provider}/{message.model}"
-            self._spent[label] = self._spent.get(label, Usage()) + message.usage
+            self.spend({f"{message.provider}/{message.model}": message.usage})
+
+    def answer(self, result: ToolResult) -> None:
+        """Keep `result`, whose message will be appended when all calls have theirs."""
+        self._recorder.answered(self._turn, result)
+
+    def decide(self, facts: JsonObject) -> None:
+        """Keep by what right something was done in the running turn, or why it was refused."""
+        self._recorder.decided(self._turn, facts)
+
+    def keep_version(self, path: Path, before: bytes | None, after: bytes | None) -> None:
+        """Keep a file as it was and as it will be. Any thread."""
+        self._recorder.file_changed(self._turn, path, before, after)
 
     def drop_last(self) -> None:
         """Forget the last message of the running turn; what it used stays counted."""
-        last = self._turns[-1]
-        self._turns[-1] = replace(last, messages=last.messages[:-1])
+        self._recorder.unsaid(self._turn)
+        turn = self._turn
+        self._set(replace(turn, messages=turn.messages[:-1], revision=turn.revision + 1))
+
+    def end(self, state: TurnState, *, is_start: bool = False) -> Turn:
+        """End the running turn and return it as it is kept."""
+        turn = self._turn
+        ended = replace(turn, end=state, is_start=is_start, revision=turn.revision + 1)
+        self._set(self._recorder.ended(ended))
+        return self._turn
+
+    @property
+    def _turn(self) -> Turn:
+        if self._running is None:
+            raise RuntimeError("no turn has begun")
+        return self._running[1]
+
+    def _set(self, turn: Turn) -> None:
+        cell_id = turn.cell_id
+        self._running = (cell_id, turn)
+        self._turns[cell_id] = turn
 
 
-def context_tokens(messages: tuple[Message, ...]) -> int:
+def context_tokens(messages: Sequence[Message]) -> int:
     """Return what the last request and its reply filled of the window; zero if unknown."""
     return next((m.usage.context_tokens for m in reversed(messages) if m.usage), 0)
 
 
-def count_calls(messages: tuple[Message, ...]) -> int:
+def count_calls(messages: Sequence[Message]) -> int:
     """Return how many tool calls the replies among `messages` made."""
     return sum(len(calls_of(message)) for message in messages if message.role == "assistant")

@@ -10,6 +10,7 @@ can act on; whatever else it raises becomes an error result in `agent.dispatch`.
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
+from pathlib import Path
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
@@ -32,6 +33,10 @@ Permit = Callable[[PermissionRequest], Awaitable[None]]
 as long as a person takes: check again afterwards what may have changed."""
 
 
+KeepVersion = Callable[[Path, bytes | None, bytes | None], None]
+"""Takes a file and its content before and after a change, `None` where there is no file."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What one call may use."""
@@ -40,6 +45,8 @@ class ToolContext:
     permit: Permit
     progress: Callable[[str], None]
     """Shows the last lines of what the tool has printed so far; cheap, call it at will."""
+    keep_version: KeepVersion
+    """Keeps a file as it was and as it will be; to be called before it is written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from anyio.to_thread import run_sync
 
 from crush_kernel.errors import ToolError
 from crush_kernel.permissions.rules import PermissionRequest
-from crush_kernel.tools.base import ToolContext, ToolOutput, limit_output
+from crush_kernel.tools.base import KeepVersion, ToolContext, ToolOutput, limit_output
 from crush_kernel.tools.diskfile import read_file, replace_file, require_writable
 from crush_kernel.tools.paths import PathPolicy, Target, printable
 from crush_kernel.tools.textdiff import Diff, unified_diff
@@ -140,10 +140,10 @@ class Files:
         )
         async with self.tracker.lock(target.path):
             # Once begun it is finished, whoever has lost interest.
-            await run_sync(self._commit, before, data)
+            await run_sync(self._commit, before, data, context.keep_version)
         return await self._output(before, proposal, diff)
 
-    def _commit(self, before: Snapshot, data: bytes) -> None:
+    def _commit(self, before: Snapshot, data: bytes, keep_version: KeepVersion) -> None:
         """Replace the file if it still is what `before` says; in one go, in one thread."""
         target = before.target
         file = read_file(target.path)
@@ -153,6 +153,7 @@ class Files:
                 f"{target.shown} was changed by something else in the meantime, so nothing was "
                 "written. View it again and repeat the call."
             )
+        keep_version(target.path, before.data, data)
         replace_file(target.path, data)
         # Of a stale file, what others changed is still unknown to the model.
         if before.state == "fresh":

@@ -29,6 +29,7 @@ from crush_kernel.errors import (
     StepLimitReached,
     ToolError,
 )
+from crush_kernel.history.conversation import CellRun
 from crush_kernel.history.repair import INTERRUPTED, repair
 from crush_kernel.messages import Message, Text, ToolCall, ToolResult, text_of
 from crush_kernel.permissions.gate import Answer, Asker, Gate
@@ -65,7 +66,7 @@ class Bench:
             await self.agent.prompt(
                 Message("user", (Text(text),)),
                 model=self.model,
-                cell_id=cell_id,
+                place=CellRun(cell_id),
                 watcher=Watcher(self.events.append, self.asker),
             )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio.lowlevel
 
@@ -18,6 +19,10 @@ class FakeContext:
     requests: list[PermissionRequest] = field(default_factory=list[PermissionRequest])
     """What was asked, oldest first."""
     progress: list[str] = field(default_factory=list[str])
+    versions: list[tuple[Path, bytes | None, bytes | None]] = field(
+        default_factory=list[tuple[Path, bytes | None, bytes | None]]
+    )
+    """Files before and after, as they were to be kept."""
 
 
 def tool_context(
@@ -45,5 +50,15 @@ def tool_context(
         if not allow:
             raise PermissionDenied(f"The user denied this call: {reason}")
 
-    context = ToolContext(call_id=call_id, permit=permit, progress=progress.append)
-    return FakeContext(context, requests=requests, progress=progress)
+    versions: list[tuple[Path, bytes | None, bytes | None]] = []
+
+    def keep_version(path: Path, before: bytes | None, after: bytes | None) -> None:
+        versions.append((path, before, after))
+
+    context = ToolContext(
+        call_id=call_id,
+        permit=permit,
+        progress=progress.append,
+        keep_version=keep_version,
+    )
+    return FakeContext(context, requests=requests, progress=progress, versions=versions)

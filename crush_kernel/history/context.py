@@ -1,0 +1,90 @@
+"""What a cell sees: the turns above it, and whether a turn has seen what is above it now.
+
+Pure. A context is a sequence of turns; its fingerprint is a hash that grows turn by turn,
+so that one pass over the notebook tells for every cell what its context is.
+
+Source: design §4 "Order", "Fingerprint".
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Final
+
+from crush_kernel.history.turn import Turn
+from crush_kernel.messages import Message, Reasoning, ShellCommand
+
+BLANK: Final = "0" * 16
+"""The fingerprint of an empty context."""
+
+
+def cells_above(
+    cell_id: str, turns: Mapping[str, Turn], order: Sequence[str] | None
+) -> tuple[str, ...]:
+    """Return the cells whose turns a run of `cell_id` sees, in the order of reading.
+
+    Args:
+        cell_id: the cell that is to run; one that `order` does not know counts as last.
+        turns: the turns by the cell they stand in, in the order in which they ran.
+        order: all cells of the document from top to bottom; `None` if nobody tells.
+    """
+    if order is None:
+        above = [cell for cell in turns if cell != cell_id]
+    else:
+        end = order.index(cell_id) if cell_id in order else len(order)
+        above = [cell for cell in order[:end] if cell in turns]
+    for position in range(len(above) - 1, -1, -1):
+        if turns[above[position]].is_start:
+            return tuple(above[position + 1 :])
+    return tuple(above)
+
+
+def fingerprint_of(turns: Iterable[Turn]) -> str:
+    """Return the fingerprint of the context that `turns` make: 16 hex digits."""
+    fingerprint = BLANK
+    for turn in turns:
+        fingerprint = _after(fingerprint, turn)
+    return fingerprint
+
+
+def messages_of(turns: Iterable[Turn]) -> Iterator[Message]:
+    """Yield what `turns` say, from the first one on, as a context.
+
+    Thinking stays only in turns whose own context is still what it was: a provider that
+    signs its thinking refuses it behind anything else.
+    """
+    fingerprint = BLANK
+    for turn in turns:
+        is_same = turn.fingerprint == fingerprint
+        yield from turn.messages if is_same else _without_reasoning(turn.messages)
+        fingerprint = _after(fingerprint, turn)
+
+
+def stale_cells(turns: Mapping[str, Turn], order: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the cells whose context has changed since they ran, from top to bottom."""
+    cells = [cell for cell in (turns if order is None else order) if cell in turns]
+    stale: list[str] = []
+    fingerprint = BLANK
+    for cell in cells:
+        turn = turns[cell]
+        if depends_on_context(turn) and turn.fingerprint != fingerprint:
+            stale.append(cell)
+        fingerprint = BLANK if turn.is_start else _after(fingerprint, turn)
+    return tuple(stale)
+
+
+def depends_on_context(turn: Turn) -> bool:
+    """Return whether `turn` would come out differently in another context."""
+    if turn.is_start or turn.end == "running":
+        return False
+    return not all(isinstance(part, ShellCommand) for m in turn.messages for part in m.parts)
+
+
+def _after(fingerprint: str, turn: Turn) -> str:
+    return blake2b(f"{fingerprint}\n{turn.digest}".encode(), digest_size=8).hexdigest()
+
+
+def _without_reasoning(messages: Iterable[Message]) -> Iterator[Message]:
+    for message in messages:
+        parts = tuple(part for part in message.parts if not isinstance(part, Reasoning))
+        yield message if len(parts) == len(message.parts) else replace(message, parts=parts)
