@@ -35,6 +35,7 @@ from crush_kernel.tools.edit import edit_tool
 from crush_kernel.tools.glob import glob_tool
 from crush_kernel.tools.grep import grep_tool
 from crush_kernel.tools.ls import ls_tool
+from crush_kernel.tools.mediatype import DOCUMENT_TYPE
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.tracker import ReadTracker
 from crush_kernel.tools.view import view_tool
@@ -168,16 +169,18 @@ def _build(settings: Settings, paths: PathPolicy, state: State, shell: Shell) ->
         today = datetime.now().astimezone().date()
         return render(gather_facts(cwd=paths.cwd, project_root=paths.root, today=today))
 
-    def accepts_images() -> bool:
+    def accepts(media_type: str) -> bool:
         info = runtime.model_info
-        return info is not None and info.accepts_images
+        if info is None:
+            return False
+        return info.accepts_documents if media_type == DOCUMENT_TYPE else info.accepts_images
 
     runtime = Runtime(
         settings=settings,
         paths=paths,
         providers=Providers(settings, state),
         agent=Agent(
-            tools=_tools(paths, shell, accepts_images),
+            tools=_tools(paths, shell, accepts),
             gate=Gate(settings.permission_mode),
             system_prompt=system_prompt,
         ),
@@ -188,12 +191,10 @@ def _build(settings: Settings, paths: PathPolicy, state: State, shell: Shell) ->
     return runtime
 
 
-def _tools(
-    paths: PathPolicy, shell: Shell, accepts_images: Callable[[], bool]
-) -> tuple[AnyTool, ...]:
+def _tools(paths: PathPolicy, shell: Shell, accepts: Callable[[str], bool]) -> tuple[AnyTool, ...]:
     tracker = ReadTracker()
     return (
-        erase(view_tool(paths, tracker, accepts_images=accepts_images)),
+        erase(view_tool(paths, tracker, accepts=accepts)),
         erase(ls_tool(paths)),
         erase(glob_tool(paths)),
         erase(grep_tool(paths)),

@@ -5,7 +5,6 @@
 permission, since a prompt may come from a notebook that somebody else wrote.
 """
 
-import base64
 import os
 import re
 import stat
@@ -16,22 +15,22 @@ from pathlib import Path
 import anyio.to_thread
 
 from crush_kernel.errors import ToolError
-from crush_kernel.messages import Media, Part, Text
+from crush_kernel.messages import Part, Text
 from crush_kernel.tools.base import Permit
 from crush_kernel.tools.diskfile import open_real
-from crush_kernel.tools.mediatype import IMAGE_TYPES, media_type_of
+from crush_kernel.tools.media import MAX_FILE_BYTES, admit
+from crush_kernel.tools.mediatype import MEDIA_TYPES, media_type_of
 from crush_kernel.tools.paths import PathPolicy, Target
 from crush_kernel.tools.textfile import decode, detect
 
 MAX_TEXT_BYTES = 200_000
 """Text of one attachment; what is longer is cut with a note."""
 
-MAX_MEDIA_BYTES = 5_000_000
-"""An image or PDF; providers refuse larger ones."""
+_HEAD_BYTES = 4_000_000
+"""What is read of a file at first, and of a text at all. A multiple of four, for `detect`."""
 
 _MENTION = re.compile(r"""(?<![\w@/\\.])@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s"'`,;()<>|]+))""")
 _LINES = re.compile(r"^(?P<path>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?$")
-_MEDIA_TYPES = IMAGE_TYPES | {"application/pdf"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,9 @@ class Attachments:
                 request = self._paths.read_request(target, call_id="", tool="attach", action="read")
                 await permit(request)
             data = await anyio.to_thread.run_sync(_read, target.path, abandon_on_cancel=True)
-            return _part(data, target.shown, mention)
+            if media_type_of(data) in MEDIA_TYPES:
+                return (await admit(data, name=target.shown)).media
+            return _text_part(data, target.shown, mention)
         except (ToolError, OSError) as error:
             return Text(f"[@{target.shown} could not be attached: {error}]")
 
@@ -112,16 +113,13 @@ def _read(path: Path) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ToolError("it is no regular file")
-        return file.read(MAX_MEDIA_BYTES + 1)
+        head = file.read(_HEAD_BYTES)
+        is_media = media_type_of(head) in MEDIA_TYPES
+        return head + file.read(MAX_FILE_BYTES + 1 - len(head)) if is_media else head
 
 
-def _part(data: bytes, shown: str, mention: Mention) -> Part:
-    kind = media_type_of(data)
-    if kind in _MEDIA_TYPES:
-        if len(data) > MAX_MEDIA_BYTES:
-            raise ToolError(f"it is larger than {MAX_MEDIA_BYTES // 1_000_000} MB")
-        return Media(kind, base64.b64encode(data).decode("ascii"), name=shown)
-    text_format = detect(data)
+def _text_part(data: bytes, shown: str, mention: Mention) -> Text:
+    text_format = detect(data, is_head=len(data) == _HEAD_BYTES)
     if text_format is None:
         raise ToolError("it is a binary file")
     return Text(_inlined(decode(data, text_format), shown, mention))

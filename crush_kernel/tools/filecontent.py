@@ -5,7 +5,6 @@ larger one only as far as the wanted lines need, in chunks, between which a canc
 noticed. Blocks: `read_content` runs in a worker thread.
 """
 
-import base64
 import codecs
 import os
 import stat
@@ -17,15 +16,14 @@ import anyio.from_thread
 
 from crush_kernel.errors import ToolError
 from crush_kernel.tools.diskfile import MAX_EDIT_BYTES, open_real
-from crush_kernel.tools.mediatype import IMAGE_TYPES, media_type_of
+from crush_kernel.tools.media import MAX_FILE_BYTES
+from crush_kernel.tools.mediatype import MEDIA_TYPES, media_type_of
 from crush_kernel.tools.paths import Target, kind_of, reason
 from crush_kernel.tools.sections import Section, SectionReader
 from crush_kernel.tools.textfile import TextFormat, detect
 
 MAX_TEXT_BYTES = 200 * 1024
 """What a section of lines may come to."""
-MAX_IMAGE_BYTES = 5_000_000
-"""Providers refuse larger ones."""
 MAX_COUNTED_BYTES = 64 * 1024 * 1024
 """How far reading goes on behind the section, only to say how many lines there are."""
 MAX_SEEK_S = 20.0
@@ -53,13 +51,13 @@ class TextContent:
 
 
 @dataclass(frozen=True, slots=True)
-class ImageContent:
-    """An image of a type that models can look at."""
+class MediaContent:
+    """What begins like an image or a document."""
 
     media_type: str
     size: int
-    data: str
-    """In Base64; empty if the image is larger than `MAX_IMAGE_BYTES`."""
+    data: bytes
+    """The whole file, or more than `MAX_FILE_BYTES` of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ class BinaryContent:
     size: int
 
 
-Content = TextContent | ImageContent | BinaryContent
+Content = TextContent | MediaContent | BinaryContent
 
 
 def require_regular(target: Target, status: os.stat_result) -> None:
@@ -88,7 +86,7 @@ def require_regular(target: Target, status: os.stat_result) -> None:
 def read_content(target: Target, *, offset: int, limit: int) -> Content:
     """Return what is in the file, of a text the lines `offset` to `offset + limit`.
 
-    Ends soon after the caller is cancelled, and holds at most an editable file in memory.
+    Ends soon after the caller is cancelled, and holds at most `MAX_FILE_BYTES` in memory.
 
     Raises:
         ToolError: it is no regular file, cannot be read, or the lines lie too deep in it.
@@ -126,10 +124,8 @@ def _take(chunks: Iterator[bytes], size: int) -> bytes:
 
 def _read_whole(data: bytes, *, offset: int, limit: int) -> Content:
     media_type = media_type_of(data)
-    if media_type in IMAGE_TYPES:
-        fits = len(data) <= MAX_IMAGE_BYTES
-        text = base64.b64encode(data).decode("ascii") if fits else ""
-        return ImageContent(media_type, size=len(data), data=text)
+    if media_type in MEDIA_TYPES:
+        return MediaContent(media_type, size=len(data), data=data)
     text_format = detect(data)
     if text_format is None:
         return BinaryContent(media_type, len(data))
@@ -144,8 +140,9 @@ def _read_large(
 ) -> Content:
     """Return what a file that begins with `start` is, reading no more of it than needed."""
     media_type = media_type_of(start)
-    if media_type in IMAGE_TYPES:
-        return ImageContent(media_type, size=size, data="")
+    if media_type in MEDIA_TYPES:
+        more = _take(rest, MAX_FILE_BYTES + 1 - len(start))
+        return MediaContent(media_type, size=size, data=start + more)
     text_format = detect(start[:_HEAD_BYTES], is_head=True)
     if text_format is None:
         return BinaryContent(media_type, size)

@@ -1,4 +1,4 @@
-"""`view`: a numbered section of a text file, or an image."""
+"""`view`: a numbered section of a text file, an image, or a document."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -7,18 +7,18 @@ import anyio.to_thread
 from pydantic import Field
 
 from crush_kernel.errors import ToolError
-from crush_kernel.messages import Media
 from crush_kernel.tools.access import find_readable
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
 from crush_kernel.tools.filecontent import (
-    MAX_IMAGE_BYTES,
     MAX_TEXT_BYTES,
     BinaryContent,
-    ImageContent,
+    MediaContent,
     TextContent,
     read_content,
     require_regular,
 )
+from crush_kernel.tools.media import MAX_FILE_BYTES, admit
+from crush_kernel.tools.mediatype import DOCUMENT_TYPE
 from crush_kernel.tools.paths import PathPolicy, Target, printable
 from crush_kernel.tools.sections import Line, Section
 from crush_kernel.tools.textfile import has_undecoded_bytes, shown
@@ -37,9 +37,15 @@ class ViewArguments(Arguments):
 
 
 def view_tool(
-    paths: PathPolicy, tracker: ReadTracker, *, accepts_images: Callable[[], bool]
+    paths: PathPolicy, tracker: ReadTracker, *, accepts: Callable[[str], bool]
 ) -> Tool[ViewArguments]:
-    """Return the tool; what it reads whole is recorded in `tracker`."""
+    """Return the tool.
+
+    Args:
+        paths: where it may read.
+        tracker: notes what it reads whole.
+        accepts: whether the model in use can look at files of a MIME type.
+    """
 
     async def run(arguments: ViewArguments, context: ToolContext) -> ToolOutput:
         target, status = await find_readable(
@@ -53,8 +59,8 @@ def view_tool(
                 if content.whole is not None:
                     tracker.record(target.path, content.whole)
                 return _show_text(target, arguments, content)
-            case ImageContent():
-                return _show_image(target, content, can_see=accepts_images())
+            case MediaContent(media_type=media_type):
+                return await _show_media(target, content, is_accepted=accepts(media_type))
             case BinaryContent():
                 raise ToolError(
                     f"[binary file, {content.size:,} bytes, {content.media_type}] {target.shown} "
@@ -69,7 +75,7 @@ def view_tool(
                 "lines": DEFAULT_LINES,
                 "characters": f"{MAX_LINE_CHARACTERS:,}",
                 "kilobytes": MAX_TEXT_BYTES // 1024,
-                "megabytes": MAX_IMAGE_BYTES // 1_000_000,
+                "megabytes": MAX_FILE_BYTES // 1_000_000,
             },
         ),
         arguments=ViewArguments,
@@ -138,15 +144,19 @@ def _summary(section: Section, offset: int) -> str:
     return f"lines {offset + 1}–{last}{of}"
 
 
-def _show_image(target: Target, image: ImageContent, *, can_see: bool) -> ToolOutput:
-    name = f"[image {target.shown}: {image.media_type}, {image.size:,} bytes]"
-    if not image.data:
-        most = f"{MAX_IMAGE_BYTES // 1_000_000} MB"
-        raise ToolError(f"{name} It is larger than {most}. Make a smaller copy and view that.")
-    if not can_see:
-        raise ToolError(f"{name} The current model cannot look at images.")
-    media = Media(image.media_type, image.data, name=target.shown)
-    return ToolOutput(name, media=(media,), summary=image.media_type)
+async def _show_media(target: Target, content: MediaContent, *, is_accepted: bool) -> ToolOutput:
+    is_document = content.media_type == DOCUMENT_TYPE
+    kind = "document" if is_document else "image"
+    name = f"[{kind} {target.shown}: {content.media_type}, {content.size:,} bytes]"
+    if not is_accepted:
+        way_out = " Get its text with a command such as pdftotext." if is_document else ""
+        raise ToolError(f"{name} The current model cannot look at {kind}s.{way_out}")
+    try:
+        admitted = await admit(content.data, name=target.shown)
+    except ToolError as error:
+        raise ToolError(f"{name} It cannot be shown: {error}.") from error
+    text = f"[{kind} {target.shown}: {admitted.facts}]"
+    return ToolOutput(text, media=(admitted.media,), summary=admitted.media.media_type)
 
 
 def _count(number: int, noun: str) -> str:

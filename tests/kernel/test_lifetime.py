@@ -90,7 +90,9 @@ def test_a_kernel_prints_nothing_into_its_server(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("module", ["anthropic", "httpx2", "mcp", "pydantic", "nbformat"])
+@pytest.mark.parametrize(
+    "module", ["anthropic", "httpx2", "mcp", "pydantic", "nbformat", "PIL", "pypdfium2"]
+)
 def test_the_kernel_answers_before_anything_heavy_is_imported(module: str) -> None:
     code = f"import sys, crush_kernel.kernel.app; sys.exit({module!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

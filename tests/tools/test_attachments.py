@@ -13,12 +13,9 @@ from crush_kernel.messages import Media, Part, Text
 from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.tools.attachments import MAX_TEXT_BYTES, Attachments, Mention, mentions
 from crush_kernel.tools.paths import PathPolicy
+from tests.fakes.media import decoded, encoded, pdf, photo
 
 pytestmark = pytest.mark.anyio
-
-PNG = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
 
 
 async def refuse(request: PermissionRequest) -> None:
@@ -68,13 +65,45 @@ async def test_a_file_cannot_close_its_fence(tmp_path: Path) -> None:
 
 
 async def test_images_and_documents_come_as_media_whatever_their_name(tmp_path: Path) -> None:
-    (tmp_path / "plot.txt").write_bytes(PNG)
-    (tmp_path / "paper").write_bytes(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n")
+    png, paper = encoded(photo((40, 30)), "PNG"), pdf()
+    (tmp_path / "plot.txt").write_bytes(png)
+    (tmp_path / "paper").write_bytes(paper)
     _, image, document = await load("@plot.txt @paper", tmp_path)
+    assert image == Media("image/png", base64.b64encode(png).decode(), name="plot.txt")
+    assert document == Media("application/pdf", base64.b64encode(paper).decode(), name="paper")
+
+
+async def test_a_large_screenshot_comes_as_large_as_models_look_at_it(tmp_path: Path) -> None:
+    (tmp_path / "shot.png").write_bytes(encoded(photo((1_080, 2_412)), "PNG"))
+    _, image = await load("@shot.png", tmp_path)
     assert isinstance(image, Media)
-    assert (image.media_type, base64.b64decode(image.data)) == ("image/png", PNG)
-    assert isinstance(document, Media)
-    assert document.media_type == "application/pdf"
+    assert decoded(base64.b64decode(image.data)).size == (702, 1_568)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        pytest.param(b"%PDF-1.4 not really a pdf\n", "its end is missing", id="fake PDF"),
+        pytest.param(b"\xff\xd8\xff\xe0\0\x10JFIF", "it cannot be decoded", id="cut off"),
+        pytest.param(encoded(photo((9, 9)), "PNG") + bytes(24_000_000), "larger than 24 MB",
+                     id="huge"),
+    ],
+)  # fmt: skip
+async def test_what_a_provider_would_refuse_is_named_but_not_attached(
+    tmp_path: Path, data: bytes, reason: str
+) -> None:
+    (tmp_path / "file.png").write_bytes(data)
+    _, note = await load("@file.png", tmp_path)
+    assert isinstance(note, Text)
+    assert note.text.startswith("[@file.png could not be attached: ")
+    assert reason in note.text
+
+
+async def test_what_is_read_of_an_endless_text_may_end_within_a_character(tmp_path: Path) -> None:
+    (tmp_path / "big.txt").write_text("x" + "é" * 3_000_000, encoding="utf-8")
+    _, file = await load("@big.txt:1-1", tmp_path)
+    assert isinstance(file, Text)
+    assert file.text.startswith("The file big.txt, lines 1-1:\n```\nxéé")
 
 
 async def test_long_text_is_cut_with_a_note(tmp_path: Path) -> None:

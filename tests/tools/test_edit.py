@@ -233,7 +233,7 @@ async def test_a_stale_file_is_told_by_its_content_and_the_next_try_succeeds(des
 
 async def test_what_was_viewed_may_be_edited(desk: Desk) -> None:
     path = desk.put("a.py", b"\xef\xbb\xbfa = 1\r\n\tb = 2\r\n", is_viewed=False)
-    view = view_tool(desk.paths, desk.tracker, accepts_images=lambda: False)
+    view = view_tool(desk.paths, desk.tracker, accepts=lambda _: False)
     seen = await view.run(ViewArguments(file_path="a.py"), tool_context().context)
     line = seen.text.splitlines()[1].partition("|")[2]
     await desk.edit("a.py", line, line.replace("2", "3"))

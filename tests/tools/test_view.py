@@ -1,11 +1,10 @@
 """What `view` shows of every sort of file."""
 
+import base64
 import os
 import socket
-import struct
 import threading
 import tracemalloc
-import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,12 +21,14 @@ from crush_kernel.tools.filecontent import chunks_of
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.tracker import ReadTracker
 from crush_kernel.tools.view import ViewArguments, view_tool
+from tests.fakes.media import decoded, encoded, pdf, photo, png_head
 from tests.fakes.tool_context import FakeContext, tool_context
 
 pytestmark = pytest.mark.anyio
 
 ELF_HEAD = bytes.fromhex("7f454c46020101000000000000000000")
 JPEG_HEAD = bytes.fromhex("ffd8ffe000104a4649460001")
+FAKE_PDF = b"%PDF-1.4 not really a pdf\n"
 ALL_BYTES = bytes(range(256))
 
 
@@ -39,7 +40,7 @@ class Project:
         self.tracker = ReadTracker()
         self.can_see = True
         paths = PathPolicy(root=root, cwd=root)
-        self.tool = view_tool(paths, self.tracker, accepts_images=lambda: self.can_see)
+        self.tool = view_tool(paths, self.tracker, accepts=lambda _: self.can_see)
 
     def write(self, name: str, data: bytes) -> Path:
         path = self.root / name
@@ -64,20 +65,6 @@ class Project:
 def project(tmp_path: Path) -> Project:
     (tmp_path / "project").mkdir()
     return Project(tmp_path / "project")
-
-
-def png(width: int = 1, height: int = 1) -> bytes:
-    """Return a small valid PNG image."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        )
-
-    rows = zlib.compress(b"".join(b"\0" + b"\xff\0\0" * width for _ in range(height)))
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunks = chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + chunks
 
 
 async def test_lines_are_numbered_and_the_whole_file_is_named_as_such(project: Project) -> None:
@@ -231,10 +218,9 @@ async def test_one_endless_line_does_not_hold_anything_up(project: Project) -> N
     ("name", "data", "kind"),
     [
         pytest.param("lib.so", ELF_HEAD, "unknown type", id="ELF head"),
-        pytest.param("doc.txt", b"%PDF-1.4 not a pdf\n", "application/pdf", id="PDF"),
         pytest.param("data.txt", b"text and then \0\1\2\3", "unknown type", id="NUL"),
         pytest.param("a.gz", b"\x1f\x8b\x08\0" + ALL_BYTES, "application/gzip", id="gzip"),
-        pytest.param("photo.png", b"BM" + bytes(200), "image/bmp", id="image no model takes"),
+        pytest.param("a.heic", b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", "image/heic", id="HEIC"),
         pytest.param("huge.bin", b"\0" * 11_000_000, "unknown type", id="large"),
     ],
 )
@@ -247,42 +233,97 @@ async def test_binary_files_are_refused_by_their_bytes(
     assert project.tracker.state_of(path, data) == "unread"
 
 
+PHOTO = photo((40, 30))
+
+
 @pytest.mark.parametrize(
-    ("name", "data", "media_type"),
+    ("name", "data", "kind", "facts"),
     [
-        pytest.param("dot.png", png(), "image/png", id="PNG"),
-        pytest.param("dot.txt", png(), "image/png", id="PNG called text"),
-        pytest.param("logo.png", JPEG_HEAD, "image/jpeg", id="JPEG called PNG"),
-        pytest.param("a.gif", b"GIF89a\1\0\1\0\x80\0\0", "image/gif", id="GIF"),
-        pytest.param("a.webp", b"RIFF\x1a\0\0\0WEBPVP8L", "image/webp", id="WebP"),
+        pytest.param("dot.png", encoded(PHOTO, "PNG"), "image", "image/png, 40×30 pixels",
+                     id="PNG"),
+        pytest.param("dot.txt", encoded(PHOTO, "PNG"), "image", "image/png, 40×30 pixels",
+                     id="PNG called text"),
+        pytest.param("logo.png", encoded(PHOTO, "JPEG"), "image", "image/jpeg, 40×30 pixels",
+                     id="JPEG called PNG"),
+        pytest.param("paper", pdf(2), "document", "application/pdf, 2 pages", id="PDF"),
     ],
-)
-async def test_images_come_as_media_typed_by_their_bytes(
-    project: Project, name: str, data: bytes, media_type: str
+)  # fmt: skip
+async def test_images_and_documents_come_as_media_typed_by_their_bytes(
+    project: Project, name: str, data: bytes, kind: str, facts: str
 ) -> None:
     project.write(name, data)
     output = await project.view(name)
-    assert [(media.media_type, media.name) for media in output.media] == [(media_type, name)]
-    assert output.text == f"[image {name}: {media_type}, {len(data):,} bytes]"
-    assert output.summary == media_type
+    assert output.text == f"[{kind} {name}: {facts}, {len(data):,} bytes]"
+    assert [(media.media_type, media.name) for media in output.media] == [(output.summary, name)]
+    assert facts.startswith(output.summary)
+    assert base64.b64decode(output.media[0].data) == data
 
 
-async def test_a_picture_that_is_text_is_shown_as_text(project: Project) -> None:
-    project.write("a.svg", b"<svg/>\n")
-    assert "     1|<svg/>" in (await project.view("a.svg")).text
+@pytest.mark.parametrize("name", ["shot.png", "shot.tiff"])
+async def test_what_was_made_smaller_says_so(project: Project, name: str) -> None:
+    data = encoded(photo((2_000, 500)), name.rpartition(".")[2].upper())
+    project.write(name, data)
+    output = await project.view(name)
+    assert f"2000×500 pixels, {len(data):,} bytes; shown as image/jpeg, 1568×392" in output.text
+    assert decoded(base64.b64decode(output.media[0].data)).size == (1_568, 392)
 
 
-async def test_a_model_without_eyes_is_told_so(project: Project) -> None:
-    project.write("dot.png", png())
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        pytest.param("logo.png", JPEG_HEAD, "image/jpeg, 12 bytes] It cannot be shown: it cannot "
+                     "be decoded", id="image that ends too early"),
+        pytest.param("doc.txt", FAKE_PDF, "application/pdf, 26 bytes] It cannot be shown: its end "
+                     "is missing", id="fake PDF"),
+        pytest.param("bomb.png", png_head((50_000, 50_000)), "it has more than 50 million pixels",
+                     id="bomb"),
+        pytest.param("huge.png", encoded(PHOTO, "PNG") + bytes(24_000_000), "it is larger than "
+                     "24 MB", id="huge"),
+    ],
+)  # fmt: skip
+async def test_what_a_provider_would_refuse_is_refused_here(
+    project: Project, name: str, data: bytes, said: str
+) -> None:
+    project.write(name, data)
+    assert said in await project.refusal(name)
+
+
+async def test_an_image_between_the_bounds_of_editing_and_viewing_is_shown(
+    project: Project,
+) -> None:
+    project.write("big.png", encoded(PHOTO, "PNG") + bytes(12_000_000))
+    output = await project.view("big.png")
+    assert "shown as image/jpeg, 40×30 pixels" in output.text
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        pytest.param("a.svg", b"<svg/>", id="SVG"),
+        pytest.param("a.txt", b"BM stands for bitmap", id="begins like BMP"),
+        pytest.param("b.txt", b"GIF stands for something", id="begins like GIF"),
+    ],
+)
+async def test_text_that_is_or_begins_like_a_picture_is_shown_as_text(
+    project: Project, name: str, data: bytes
+) -> None:
+    project.write(name, data + b"\n")
+    assert (await project.view(name)).text.startswith(f"     1|{data.decode()}\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        pytest.param(encoded(PHOTO, "PNG"), "image/png, ", id="image"),
+        pytest.param(pdf(), "pdftotext", id="document"),
+    ],
+)
+async def test_a_model_without_eyes_is_told_so(project: Project, data: bytes, said: str) -> None:
+    project.write("file", data)
     project.can_see = False
-    assert "image/png" in (refusal := await project.refusal("dot.png"))
-    assert "cannot look at images" in refusal
-
-
-@pytest.mark.parametrize("size", [5_000_001, 12_000_000])
-async def test_an_image_too_large_for_providers_is_refused(project: Project, size: int) -> None:
-    project.write("big.png", png() + bytes(size - len(png())))
-    assert f"{size:,} bytes] It is larger than 5 MB" in await project.refusal("big.png")
+    refusal = await project.refusal("file")
+    assert "The current model cannot look at " in refusal
+    assert said in refusal
 
 
 async def test_what_is_read_whole_is_known_to_the_tracker(project: Project) -> None:
@@ -499,6 +540,6 @@ def test_a_call_is_described_in_one_line(
 
 
 def test_the_description_names_the_limits(project: Project) -> None:
-    for fact in ("200 KiB", "2,000 characters", "5 MB", "`offset`", "`limit` (200)"):
+    for fact in ("200 KiB", "2,000 characters", "24 MB", "`offset`", "`limit` (200)"):
         assert fact in project.tool.description
     assert project.tool.is_read_only

@@ -1,0 +1,53 @@
+"""PDF documents: opened before they are sent, since a provider refuses a bad one for ever.
+
+The only module that knows PDFium; import it where the first document comes, not before.
+"""
+
+from threading import Lock
+from typing import Final
+
+import pypdfium2 as pdfium  # pyright: ignore[reportMissingTypeStubs] - it has none
+from pypdfium2 import raw  # pyright: ignore[reportMissingTypeStubs] - it has none
+
+MAX_PAGES: Final = 100
+"""Source: Anthropic, PDF support; with more pages the whole request is refused."""
+
+_END_BYTES: Final = 2_048
+"""How far before the end of the file the end of the document is looked for."""
+
+_ENCRYPTED: Final = "it is encrypted"
+
+_PDFIUM: Final = Lock()  # no two threads may be in it, whatever their documents
+
+
+class BadDocument(ValueError):
+    """The document cannot be used; says why, as the second half of a sentence."""
+
+
+def count_pages(data: bytes) -> int:
+    """Return how many pages the PDF `data` has: at least one, at most `MAX_PAGES`.
+
+    Raises:
+        BadDocument: it is damaged, cut off, encrypted, empty or too long.
+    """
+    # PDFium mends a document that is cut off; providers do not.
+    if b"%%EOF" not in data[-_END_BYTES:]:
+        raise BadDocument("its end is missing, so it is cut off or no PDF")
+    with _PDFIUM:
+        try:
+            return _count_pages(data)
+        except pdfium.PdfiumError as error:
+            if getattr(error, "err_code", None) == raw.FPDF_ERR_PASSWORD:
+                raise BadDocument(_ENCRYPTED) from error
+            raise BadDocument("it cannot be opened, so it is damaged or no PDF") from error
+
+
+def _count_pages(data: bytes) -> int:
+    with pdfium.PdfDocument(data) as document:
+        if raw.FPDF_GetSecurityHandlerRevision(document.raw) != -1:  # pyright: ignore[reportUnknownMemberType]
+            raise BadDocument(_ENCRYPTED)
+        pages = len(document)
+        if not 1 <= pages <= MAX_PAGES:
+            raise BadDocument(f"it has {pages:,} pages, and 1 to {MAX_PAGES} can be read")
+        document.get_page_size(0)  # pyright: ignore[reportUnknownMemberType]
+        return pages
