@@ -32,6 +32,7 @@ from crush_kernel.tools.attachments import Attachments
 from crush_kernel.tools.base import AnyTool, erase
 from crush_kernel.tools.bash import bash_tool
 from crush_kernel.tools.edit import edit_tool
+from crush_kernel.tools.encoded import without_base64
 from crush_kernel.tools.glob import glob_tool
 from crush_kernel.tools.grep import grep_tool
 from crush_kernel.tools.ls import ls_tool
@@ -122,7 +123,8 @@ class Runtime:
             output = f"{tail}\n[interrupted]".lstrip()
             self._remember(ShellCommand(command, output, INTERRUPTED_EXIT), cell_id)
             raise
-        self._remember(ShellCommand(command, result.output, result.exit_code), cell_id)
+        output = without_base64(result.output)
+        self._remember(ShellCommand(command, output, result.exit_code), cell_id)
         return result
 
     def _remember(self, command: ShellCommand, cell_id: str) -> None:

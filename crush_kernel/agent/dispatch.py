@@ -38,6 +38,7 @@ from crush_kernel.tools.base import (
     ToolOutput,
     limit_output,
 )
+from crush_kernel.tools.encoded import without_base64
 
 logger = logging.getLogger(__name__)
 
@@ -265,7 +266,7 @@ def _result(
     facts["volatile"] = {"duration_s": round(duration_s, 3)}
     return ToolResult(
         call_id=call.id,
-        content=output.text,
+        content=without_base64(output.text),
         is_error=output.is_error,
         media=output.media,
         metadata=facts,

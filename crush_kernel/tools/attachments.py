@@ -18,6 +18,7 @@ from crush_kernel.errors import ToolError
 from crush_kernel.messages import Part, Text
 from crush_kernel.tools.base import Permit
 from crush_kernel.tools.diskfile import open_real
+from crush_kernel.tools.encoded import without_base64
 from crush_kernel.tools.media import MAX_FILE_BYTES, admit
 from crush_kernel.tools.mediatype import MEDIA_TYPES, media_type_of
 from crush_kernel.tools.paths import PathPolicy, Target
@@ -131,7 +132,7 @@ def _inlined(text: str, shown: str, mention: Mention) -> str:
     if mention.first is not None and mention.last is not None:
         lines = text.splitlines(keepends=True)[mention.first - 1 : mention.last]
         text, where = "".join(lines), f"{shown}, lines {mention.first}-{mention.last}"
-    note = ""
+    text, note = without_base64(text), ""
     if len(text) > MAX_TEXT_BYTES:
         text, note = text[:MAX_TEXT_BYTES], "\n[cut here: view the file for the rest]"
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)

@@ -1,5 +1,6 @@
 """What a turn does, from its prompt to its end."""
 
+import json
 from dataclasses import dataclass, field, replace
 
 import anyio
@@ -217,6 +218,16 @@ async def test_what_a_tool_raises_goes_to_the_model_and_the_turn_goes_on(
     assert bad.is_error
     assert reads in bad.content
     assert (good.content, good.is_error) == ("y", False)
+
+
+async def test_base64_that_a_tool_gives_stays_text_and_is_left_out_where_it_is_long() -> None:
+    short = "sig=data:image/webp;base64,UklGRgAAAABXRUJQ"
+    text = f"{short}\n{short}{'Q0RFRkdI' * 200}"
+    turn = bench(calls(("c1", "echo", json.dumps({"text": text}))), says("done"))
+    await turn.run()
+    (result,) = turn.results()
+    assert result.media == ()
+    assert result.content == f"{short}\n{short}[… 1,600 characters of Base64 left out …]"
 
 
 async def test_a_denial_reaches_the_model_with_its_reason_and_the_turn_goes_on() -> None:

@@ -113,6 +113,13 @@ async def test_long_text_is_cut_with_a_note(tmp_path: Path) -> None:
     assert file.text.endswith("[cut here: view the file for the rest]")
 
 
+async def test_pictures_within_a_text_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(f"<img src='data:image/png;base64,{'iVBORw0K' * 200}'>")
+    _, file = await load("@a.html", tmp_path)
+    assert isinstance(file, Text)
+    assert "iVBORw0K[… 1,584 characters of Base64 left out …]'>" in file.text
+
+
 async def test_a_binary_file_is_named_but_not_attached(tmp_path: Path) -> None:
     (tmp_path / "lib.so").write_bytes(b"\x7fELF\0\0\0\1" * 10)
     _, note = await load("@lib.so", tmp_path)
