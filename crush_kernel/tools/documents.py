@@ -49,5 +49,6 @@ def _count_pages(data: bytes) -> int:
         pages = len(document)
         if not 1 <= pages <= MAX_PAGES:
             raise BadDocument(f"it has {pages:,} pages, and 1 to {MAX_PAGES} can be read")
-        document.get_page_size(0)  # pyright: ignore[reportUnknownMemberType]
+        for index in range(pages):  # a damaged document may claim more than it has
+            document.get_page_size(index)  # pyright: ignore[reportUnknownMemberType]
         return pages

@@ -31,7 +31,8 @@ MAX_IMAGE_BYTES: Final = 1_100_000
 MAX_DECODE_S: Final = 20.0
 """How long a file may take; a hostile one can take hours."""
 
-_DECODING: Final = Lock()  # one file at a time: one can take hundreds of megabytes
+DECODING: Final = Lock()
+"""Held for one file at a time, which can take hundreds of megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def _admit(data: bytes, name: str) -> Admitted:
     if len(data) > MAX_FILE_BYTES:
         raise ToolError(f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB")
     media_type = media_type_of(data)
-    with _DECODING:
+    with DECODING:
         anyio.from_thread.check_cancelled()
         if media_type in IMAGE_TYPES:
             return _admit_image(data, media_type, name)

@@ -17,9 +17,11 @@ def photo(size: Size, mode: str = "RGB") -> Image.Image:
     return cells.resize(size, Image.Resampling.BICUBIC).convert(mode)  # pyright: ignore[reportUnknownMemberType]
 
 
-def noise(size: Size) -> Image.Image:
-    """Return what no encoder can make small."""
-    return Image.frombytes("RGB", size, shake_128().digest(size[0] * size[1] * 3))
+def noise(size: Size, *, grain: int = 1) -> Image.Image:
+    """Return what no encoder can make small, in squares of `grain` pixels."""
+    width, height = size[0] // grain, size[1] // grain
+    image = Image.frombytes("RGB", (width, height), shake_128().digest(width * height * 3))
+    return image.resize(size, Image.Resampling.NEAREST)  # pyright: ignore[reportUnknownMemberType]
 
 
 def drawing(size: Size) -> Image.Image:
@@ -31,6 +33,8 @@ def drawing(size: Size) -> Image.Image:
 
 def encoded(image: Image.Image, encoder: str, **options: object) -> bytes:
     """Return `image` as a file of the format `encoder`, as Pillow calls it."""
+    if encoder == "PNG":
+        options = {"compress_level": 1, **options}  # which takes far less time
     buffer = io.BytesIO()
     image.save(buffer, encoder, **options)
     return buffer.getvalue()
