@@ -2,24 +2,26 @@
 
 Values only: nothing here reads a file, a clock or a socket, and nothing is mutated; a
 longer conversation is a longer tuple. `MESSAGES` is the one codec, used by the notebook,
-the journal and the tests alike. A part of a kind that this version does not know decodes
-to `Opaque` and is written back untouched.
+the journal and the tests alike; it stops at the first message that is none. A part of a
+kind that this version does not know decodes to `Opaque` and is written back untouched.
 """
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import not_
-from typing import Annotated, Literal, TypeAlias, cast
+from operator import is_, not_
+from typing import Annotated, Final, Literal, TypeAlias, cast
 
 from pydantic import (
-    Discriminator,
+    FailFast,
     Field,
     JsonValue,
     PlainSerializer,
     PlainValidator,
-    Tag,
     TypeAdapter,
 )
+from pydantic_core import from_json
 
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 
@@ -98,7 +100,7 @@ class ShellCommand:
 
     command: str
     output: str
-    exit_code: int
+    exit_code: Annotated[int, Field(ge=-(2**31), lt=2**32)]
     blob: BlobHash = ""
     """The hash of the whole output, if `output` is only a preview."""
     kind: Literal["shell_command"] = "shell_command"
@@ -121,18 +123,10 @@ class Opaque:
     kind: Literal["opaque"] = "opaque"
 
 
-_KINDS = frozenset(
+KINDS: Final = frozenset(
     ("text", "reasoning", "tool_call", "tool_result", "media", "shell_command", "summary_mark")
 )
-
-
-def _kind(value: object) -> str:
-    kind = (
-        cast("Mapping[str, object]", value).get("kind")
-        if isinstance(value, Mapping)
-        else getattr(value, "kind", None)
-    )
-    return kind if isinstance(kind, str) and kind in _KINDS else "opaque"
+"""The kinds of parts that this version knows."""
 
 
 def _opaque(value: object) -> Opaque:
@@ -140,7 +134,11 @@ def _opaque(value: object) -> Opaque:
         return value
     if not isinstance(value, Mapping):
         raise ValueError("a part is a JSON object")  # noqa: TRY004 - pydantic wants ValueError
-    return Opaque(dict(cast("JsonObject", value)))
+    data = cast("JsonObject", value)
+    kind = data.get("kind")
+    if isinstance(kind, str) and kind in KINDS:
+        raise ValueError(f"this is no {kind}")
+    return Opaque(dict(data))
 
 
 def _opaque_json(value: Opaque) -> JsonObject:
@@ -148,27 +146,28 @@ def _opaque_json(value: Opaque) -> JsonObject:
 
 
 Part = Annotated[
-    Annotated[Text, Tag("text")]
-    | Annotated[Reasoning, Tag("reasoning")]
-    | Annotated[ToolCall, Tag("tool_call")]
-    | Annotated[ToolResult, Tag("tool_result")]
-    | Annotated[Media, Tag("media")]
-    | Annotated[ShellCommand, Tag("shell_command")]
-    | Annotated[SummaryMark, Tag("summary_mark")]
-    | Annotated[Opaque, PlainValidator(_opaque), PlainSerializer(_opaque_json), Tag("opaque")],
-    Discriminator(_kind),
+    Annotated[
+        Text | Reasoning | ToolCall | ToolResult | Media | ShellCommand | SummaryMark,
+        Field(discriminator="kind"),
+    ]
+    | Annotated[Opaque, PlainValidator(_opaque), PlainSerializer(_opaque_json)],
+    # Known kinds first: choosing among them needs no Python.
+    Field(union_mode="left_to_right"),
 ]
+
+TokenCount = Annotated[int, Field(ge=0, le=2**53, strict=True)]
+"""A number that stays exact in every reader of JSON; no sum of such numbers runs away."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What one or more requests used, in tokens. The four counts never overlap."""
 
-    input_tokens: int = 0
+    input_tokens: TokenCount = 0
     """Read at full price."""
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    output_tokens: int = 0
+    cache_read_tokens: TokenCount = 0
+    cache_write_tokens: TokenCount = 0
+    output_tokens: TokenCount = 0
     """Written, reasoning included."""
     is_estimated: bool = False
     """Whether the numbers are our guess, since the provider gave none."""
@@ -207,7 +206,7 @@ class Message:
     usage: Usage | None = None
 
 
-MESSAGES: TypeAdapter[tuple[Message, ...]] = TypeAdapter(tuple[Message, ...])
+MESSAGES: TypeAdapter[tuple[Message, ...]] = TypeAdapter(Annotated[tuple[Message, ...], FailFast()])
 
 
 def calls_of(message: Message) -> tuple[ToolCall, ...]:
@@ -218,3 +217,67 @@ def calls_of(message: Message) -> tuple[ToolCall, ...]:
 def text_of(message: Message) -> str:
     """Return what `message` says in text, its parts joined without a separator."""
     return "".join(part.text for part in message.parts if isinstance(part, Text))
+
+
+def shared_length(one: tuple[Message, ...], other: tuple[Message, ...]) -> int:
+    """Return how many messages both begin with: the same objects, not merely equal ones."""
+    same = list(map(is_, one, other))
+    return same.index(False) if False in same else len(same)
+
+
+def well_formed(text: str) -> str:
+    """Return `text` with lone surrogates, which no server and no file takes, replaced."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text)
+    return text
+
+
+def object_in(text: str) -> dict[str, JsonValue] | None:
+    """Return the JSON object that `text` is, as the arguments of a call must be.
+
+    By the letter of JSON, except that raw line breaks and tabs are let pass inside strings,
+    where many models write them. `None` if it is none.
+    """
+    return _strict_object(text) or _careless_object(text)
+
+
+def object_text(text: str) -> str | None:
+    """Return `text`, which is a JSON object by the letter or becomes one; `None` if neither."""
+    if _strict_object(text) is not None:
+        return text
+    value = _careless_object(text)
+    if value is None:
+        return None
+    try:
+        return well_formed(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    except (ValueError, RecursionError):  # a number too large to be written again
+        return None
+
+
+def _strict_object(text: str) -> dict[str, JsonValue] | None:
+    try:
+        value: object = from_json(text, allow_inf_nan=False)
+    except (ValueError, TypeError):  # the latter for lone surrogates
+        return None
+    return cast("dict[str, JsonValue]", value) if isinstance(value, dict) else None
+
+
+def _careless_object(text: str) -> dict[str, JsonValue] | None:
+    try:
+        value: object = _CARELESS.decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, JsonValue]", value) if isinstance(value, dict) else None
+
+
+def _refuse_constant(name: str) -> None:
+    """Refuse `NaN` and the infinities, which Python reads and JSON does not have."""
+    raise ValueError(name)
+
+
+_CARELESS = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")

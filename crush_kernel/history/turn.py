@@ -6,10 +6,10 @@ written back as that very JSON, so that fields of a later version survive a roun
 Source: design §§4, 5.
 """
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from hashlib import blake2b, sha256
+from math import isfinite
 from typing import Final, Literal
 
 from pydantic import JsonValue
@@ -27,6 +27,7 @@ from crush_kernel.messages import (
     ToolCall,
     ToolResult,
     Usage,
+    well_formed,
 )
 
 VERSION: Final = 1
@@ -92,14 +93,26 @@ def newest(turns: Iterable[Turn]) -> dict[str, Turn]:
 def digest_of(messages: Iterable[Message]) -> str:
     """Return a hash of what `messages` say to a model: 32 hex digits.
 
-    Usage and what is only for people do not count.
+    Usage and what is only for people do not count. A message has the digest that it will
+    have when it was stored and read again: after a browser wrote `1.0` as `1`, and after
+    lone surrogates, which no file takes, became U+FFFD.
     """
-    hashed = blake2b(digest_size=16)
+    # Chosen over BLAKE2, as the processors of the last years do it in hardware.
+    hashed = sha256()
+    texts: list[str] = []
+    waiting = 0
     for message in messages:
-        hashed.update(_framed(message.role, message.provider, message.model))
+        texts += message.role, message.provider, message.model
         for part in message.parts:
-            hashed.update(_framed(part.kind, *_said(part)))
-    return hashed.hexdigest()
+            said = _said(part)
+            texts += said
+            waiting += sum(map(len, said))
+        if waiting > _HASHED_AT_ONCE:
+            hashed.update(_ended(texts))
+            texts.clear()
+            waiting = 0
+    hashed.update(_ended(texts))
+    return hashed.hexdigest()[:32]
 
 
 def source_digest(text: str) -> str:
@@ -110,34 +123,63 @@ def source_digest(text: str) -> str:
     return blake2b(text.strip().encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _said(part: Part) -> Iterable[str]:
+_HASHED_AT_ONCE: Final = 1 << 16
+"""In characters: enough for few calls, and not so much that each needs fresh memory."""
+
+
+def _said(part: Part) -> Sequence[str]:
+    """Return the kind of `part`, then what it says; how many texts, the former ones tell."""
     match part:
-        case Text(text=text):
-            return (text,)
-        case Reasoning(text=text, provider_data=data):
-            return text, _canonical(data)
-        case ToolCall(id=call_id, name=name, input=arguments):
-            return call_id, name, arguments
-        case ToolResult(call_id=call_id, content=content, is_error=is_error, media=media):
-            files = (f"{m.media_type}\0{m.data}\0{m.blob}" for m in media)
-            return call_id, content, str(is_error), *files
-        case Media(media_type=media_type, data=data, name=name, blob=blob):
-            return media_type, data, name, blob
-        case ShellCommand(command=command, output=output, exit_code=code):
-            return command, output, str(code)
-        case SummaryMark(covers=covers):
-            return (covers,)
-        case Opaque(data=data):
-            return (_canonical(data),)
+        case Text():
+            return part.kind, part.text
+        case ToolCall():
+            return part.kind, part.id, part.name, part.input
+        case ToolResult():
+            said = part.kind, part.call_id, part.content, str(part.is_error), str(len(part.media))
+            files = (text for m in part.media for text in (m.media_type, m.data, m.blob))
+            return (*said, *files) if part.media else said
+        case Reasoning():
+            return (part.kind, part.text, *_flat(part.provider_data))
+        case Media():
+            return part.kind, part.media_type, part.data, part.name, part.blob
+        case ShellCommand():
+            return part.kind, part.command, part.output, str(part.exit_code)
+        case SummaryMark():
+            return part.kind, part.covers
+        case Opaque():
+            return (part.kind, *_flat(part.data))
 
 
-def _canonical(data: JsonObject) -> str:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"))
+def _flat(value: JsonObject) -> list[str]:
+    """Return texts that only JSON equal to `value` has, however deep it nests."""
+    texts: list[str] = []
+    waiting: list[JsonValue | JsonObject] = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            texts += "text", item
+        elif isinstance(item, Mapping):
+            keys = sorted(item)
+            texts += (f"object of {len(keys)}", *keys)
+            waiting += [item[key] for key in keys]
+        elif isinstance(item, list):
+            texts.append(f"list of {len(item)}")
+            waiting += item
+        else:
+            texts.append(_number(item) if isinstance(item, float) else str(item))
+    return texts
 
 
-def _framed(*texts: str) -> bytes:
-    """Return `texts` so that other texts, or the same ones cut elsewhere, never look the same."""
-    return b"".join(
-        b"%d:%b," % (len(data), data)
-        for data in (text.encode("utf-8", "surrogatepass") for text in texts)
-    )
+def _number(number: float) -> str:
+    if number.is_integer():
+        return str(int(number))
+    return str(number if isfinite(number) else None)
+
+
+def _ended(texts: Iterable[str]) -> bytes:
+    """Return `texts`, each ended by a byte that is in no text: no others look the same."""
+    try:
+        encoded = list(map(str.encode, texts))
+    except UnicodeEncodeError:
+        encoded = [well_formed(text).encode() for text in texts]
+    return b"\xff".join((*encoded, b""))
