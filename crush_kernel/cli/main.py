@@ -13,19 +13,50 @@ from pathlib import Path
 from typing import Final, cast
 
 from crush_kernel import __version__
+from crush_kernel.cli.usage import UsageError
 from crush_kernel.errors import CrushKernelError
 
 FAILED: Final = 1
+WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
 
 _EXAMPLES: Final = """\
 examples:
   %(prog)s lab                        JupyterLab on the tour: five cells, two minutes
   %(prog)s lab work.ipynb --no-browser
+  %(prog)s run work.ipynb             run what is not up to date, and save
   %(prog)s doctor                     what is missing, and what to do about it
   %(prog)s models --json              the models that could be used now
   %(prog)s install --user             use this Python's kernel from another environment
 """
+
+_RUN_EPILOG: Final = """\
+What the agent says goes to the standard output, all else to the standard error.
+
+With --json, each line of the standard output is an object with an `event`:
+  started            notebook, output, kernel, cells (how many can run)
+  cell_started       cell, number, source, reason (why it is not up to date)
+  tool_called        cell, call, tool, input
+  tool_answered      cell, call, tool, outcome (ok, error, denied), summary
+  permission_denied  cell, tool, reason
+  text               cell, text: one reply of the model
+  output             cell, text: what a command shows
+  warning            text
+  cell_finished      cell, status (ok, failed, interrupted, timed_out, died), duration_s,
+                     error, message, model, usage, denied
+  finished           exit_code, ran, up_to_date, failed, denied, usage, duration_s, message
+Later versions may add events and fields.
+
+exit codes:
+  0    all is well
+  1    a cell failed or took too long, or the notebook could not be saved
+  2    wrong usage: no such file, no notebook, a bad option
+  3    nothing failed, but something was denied
+  130  interrupted, by Ctrl-C or SIGTERM
+"""
+
+PERMISSION_MODES: Final = ("default", "accept-edits", "plan", "yolo")
+"""Those of `config.settings`, which is not loaded for `--help`."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{_program(sys.argv[0])}: {error}", file=sys.stderr)
         if error.hint:
             print(error.hint, file=sys.stderr)
-        return FAILED
+        return WRONG_USAGE if isinstance(error, UsageError) else FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -70,6 +101,14 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"crush-kernel {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     _add_lab(commands.add_parser("lab", help="open JupyterLab on the tour or on PATH"))
+    _add_run(
+        commands.add_parser(
+            "run",
+            help="run a notebook without a browser, and save it",
+            epilog=_RUN_EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+    )
     commands.add_parser("doctor", help="check what the kernel needs, and say what to do")
     models = commands.add_parser("models", help="list the models that can be used now")
     models.add_argument("--json", action="store_true", help="for programs: one JSON array")
@@ -85,6 +124,40 @@ def _add_lab(parser: argparse.ArgumentParser) -> None:
         "follows the first option goes to JupyterLab as it is."
     )
     parser.add_argument("path", nargs="?", type=Path, help="a notebook or a folder")
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Run the cells of NOTEBOOK that are not up to date (never run, failed, interrupted, \n"
+        "edited, or below something that has changed) and save it after each one. A run that \n"
+        "was cut short goes on when it is started again."
+    )
+    parser.add_argument("notebook", type=Path, help="the notebook, an .ipynb file")
+    parser.add_argument("--all", action="store_true", help="run cells that are up to date, too")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="write there, and leave NOTEBOOK as it is"
+    )
+    parser.add_argument(
+        "--permission-mode",
+        choices=PERMISSION_MODES,
+        help="what may be done unasked; nobody can be asked, so the rest is denied",
+    )
+    parser.add_argument("--model", metavar="PROVIDER/MODEL", help="the model to use")
+    parser.add_argument("--kernel", metavar="NAME", help="use it in place of the notebook's own")
+    parser.add_argument(
+        "--timeout", type=_seconds, metavar="S", help="stop a cell after so many seconds, and fail"
+    )
+    parser.add_argument(
+        "--allow-errors", action="store_true", help="go on after a cell that has failed"
+    )
+    parser.add_argument("--json", action="store_true", help="for programs: one object a line")
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above zero")
+    return seconds
 
 
 def _add_install(parser: argparse.ArgumentParser) -> None:

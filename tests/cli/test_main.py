@@ -34,7 +34,7 @@ def test_help_names_every_command_and_gives_examples() -> None:
     done = crush("--help")
 
     assert done.returncode == 0
-    for command in ("lab", "doctor", "models", "install", "examples:"):
+    for command in ("lab", "run", "doctor", "models", "install", "examples:"):
         assert command in done.stdout
 
 
@@ -44,6 +44,13 @@ def test_help_names_every_command_and_gives_examples() -> None:
         pytest.param((), id="no command"),
         pytest.param(("fly",), id="unknown command"),
         pytest.param(("models", "--xml"), id="unknown option"),
+        pytest.param(("run",), id="no notebook"),
+        pytest.param(("run", "nowhere.ipynb"), id="no such notebook"),
+        pytest.param(("run", __file__), id="not a notebook"),
+        pytest.param(("run", "a.ipynb", "--timeout", "0"), id="no time at all"),
+        pytest.param(("run", "a.ipynb", "--timeout", "nan"), id="a time that is no number"),
+        pytest.param(("run", "a.ipynb", "--timeout", "soon"), id="a time in words"),
+        pytest.param(("run", "a.ipynb", "--permission-mode", "all"), id="unknown mode"),
         pytest.param(("install", "--user", "--sys-prefix"), id="two places"),
         pytest.param(("install", "--name", "no spaces"), id="bad kernelspec name"),
         pytest.param(("install", "--name", "../up"), id="path as kernelspec name"),
