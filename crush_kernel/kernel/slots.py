@@ -21,6 +21,8 @@ FIRST_SEGMENT_CHARS = 6000
 SEGMENT_GROWTH = 1.2
 MAX_IMAGES = 8
 """Images of one turn that get an output of their own."""
+MAX_IMAGES_CHARS = 4_000_000
+"""What all of these may come to, in Base64: the notebook's file holds every output."""
 
 Publish = Callable[[str, dict[str, Any]], None]
 """Sends one IOPub message: its type and content."""
@@ -79,6 +81,7 @@ class Slots:
         self._live_content: dict[str, Any] = {}
         self._known: set[str] = set()
         self._images = 0
+        self._image_chars = 0
 
     def keep(self, pieces: Sequence[Piece]) -> None:
         """Take over what is settled; it is shown at the next `show` or `finish`."""
@@ -158,9 +161,11 @@ class Slots:
         if bundle is None:
             return
         self._images += 1
-        if self._images > MAX_IMAGES:
+        size = max(map(len, bundle.values()))
+        if self._images > MAX_IMAGES or self._image_chars + size > MAX_IMAGES_CHARS:
             self._add(Piece(render.notice(f"{bundle['text/plain']} (not shown)")))
             return
+        self._image_chars += size
         if self._segments and self._segments[-1].is_open:
             self._segments[-1].is_open = False
             self._send_segment(self._segments[-1])

@@ -354,6 +354,21 @@ def test_of_many_images_the_last_are_only_named() -> None:
     assert "plot.png (not shown)" in stage.page.markdown
 
 
+def test_large_images_are_shown_up_to_what_a_notebook_can_hold() -> None:
+    stage = Stage()
+    large = Media("image/jpeg", "/9j/" * 375_000, "shot.png")
+    for number, image in enumerate((large, large, large, PNG)):
+        stage.play(ToolStarted(f"c{number}", "view", "shot.png"))
+        stage.play(ToolFinished(ToolResult(f"c{number}", "image", media=(image,)), 0.1))
+    stage.finish()
+    shown = [next(iter(bundle)) for bundle in stage.page.bundles]
+    assert [kind for kind in shown if kind.startswith("image/")] == [
+        *("image/jpeg", "image/jpeg"),
+        "image/png",
+    ]
+    assert "shot.png (not shown)" in stage.page.markdown
+
+
 # --- every message ------------------------------------------------------------------------
 
 _EVENTS: list[Callable[[int], list[Event]]] = [
