@@ -92,6 +92,13 @@ def test_what_is_large_goes_out_and_comes_back_whole(messages: tuple[Message, ..
     assert restored(loaded, fetch=store.get) == messages
 
 
+def test_a_part_that_is_whole_is_stored_as_before_there_were_previews() -> None:
+    messages = user(Text("a"), media(b"a"), ToolResult("c1", "a"), ShellCommand("a", "a", 0))
+    stored = MESSAGES.dump_json(messages)
+    assert b"blob" not in stored
+    assert MESSAGES.validate_json(stored) == messages
+
+
 @pytest.mark.parametrize("messages", LARGE)
 def test_what_went_out_does_not_go_out_again(messages: tuple[Message, ...]) -> None:
     store = Store()
