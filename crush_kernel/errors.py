@@ -99,6 +99,9 @@ class ContextTooLong(ProviderError):
 class RequestRejected(ProviderError):
     """The provider refuses the request as it is (other 4xx)."""
 
+    places: tuple[tuple[int, int], ...] = ()
+    """Which parts of the request it names, each by the index of a message and of a part of it."""
+
 
 class RateLimited(ProviderError):
     """Too many requests or tokens for now (429)."""

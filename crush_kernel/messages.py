@@ -10,8 +10,9 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from operator import is_, not_
-from typing import Annotated, Final, Literal, TypeAlias, cast
+from typing import Annotated, Final, Literal, NoReturn, TypeAlias, cast
 
 from pydantic import (
     FailFast,
@@ -253,8 +254,8 @@ def object_text(text: str) -> str | None:
     if value is None:
         return None
     try:
-        return well_formed(json.dumps(value, ensure_ascii=False, allow_nan=False))
-    except (ValueError, RecursionError):  # a number too large to be written again
+        return well_formed(json.dumps(value, ensure_ascii=False))
+    except RecursionError:
         return None
 
 
@@ -274,10 +275,15 @@ def _careless_object(text: str) -> dict[str, JsonValue] | None:
     return cast("dict[str, JsonValue]", value) if isinstance(value, dict) else None
 
 
-def _refuse_constant(name: str) -> None:
+def _refuse_constant(name: str) -> NoReturn:
     """Refuse `NaN` and the infinities, which Python reads and JSON does not have."""
     raise ValueError(name)
 
 
-_CARELESS = json.JSONDecoder(strict=False, parse_constant=_refuse_constant)
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if isfinite(number) else _refuse_constant(text)
+
+
+_CARELESS = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, parse_float=_finite)
 _SURROGATE = re.compile(r"[\ud800-\udfff]")

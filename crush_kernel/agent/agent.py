@@ -16,6 +16,7 @@ from crush_kernel.history.conversation import (
     context_tokens,
     count_calls,
 )
+from crush_kernel.history.repairer import Repairer
 from crush_kernel.messages import Message, ToolResult, Usage
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.providers.base import Model, ToolSpec
@@ -80,6 +81,7 @@ class Agent:
         self._system_prompt = system_prompt
         self._limits = limits or Limits()
         self._dispatcher: Dispatcher | None = None
+        self._repairer = Repairer()
 
     @property
     def tools(self) -> tuple[AnyTool, ...]:
@@ -111,6 +113,7 @@ class Agent:
             system_prompt=self._system_prompt,
             tools=self._specs,
             dispatcher=self._dispatcher,
+            repairer=self._repairer,
             emit=watcher.emit,
             limits=self._limits,
         )

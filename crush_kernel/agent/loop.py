@@ -3,7 +3,7 @@
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import anyio
 
@@ -33,9 +33,11 @@ from crush_kernel.agent.steps import (
     next_step,
     retry_delay,
 )
-from crush_kernel.errors import ProviderError
+from crush_kernel.errors import ProviderError, RequestRejected
 from crush_kernel.history.conversation import Conversation
-from crush_kernel.history.repair import INTERRUPTED, repair
+from crush_kernel.history.quarantine import blamed
+from crush_kernel.history.repair import INTERRUPTED
+from crush_kernel.history.repairer import Repairer
 from crush_kernel.messages import Message, Text, ToolCall, ToolResult, Usage, calls_of
 from crush_kernel.providers.base import (
     Accumulator,
@@ -60,6 +62,7 @@ class TurnLoop:
     system_prompt: Callable[[], Awaitable[str]]
     tools: tuple[ToolSpec, ...]
     dispatcher: Dispatcher
+    repairer: Repairer
     emit: Emit
     limits: Limits
     steps: int = 0
@@ -97,14 +100,43 @@ class TurnLoop:
                     raise error
 
     async def _request(self) -> None:
-        """Send the conversation and record the reply, trying again while that may help."""
+        """Send the conversation and record the reply; once more without what is refused of it."""
         self.steps += 1
         self.emit(StepStarted(self.steps))
-        request = ModelRequest(
-            system=await self.system_prompt(),
-            messages=repair(self.conversation.messages),
-            tools=self.tools,
-        )
+        system = await self.system_prompt()
+        request = ModelRequest(system, self._outgoing(), self.tools)
+        try:
+            await self._ask(request)
+        except RequestRejected as refusal:
+            mended = self._mended(request, refusal)
+            if mended is None:
+                raise
+        else:
+            return
+        await self._ask(mended)
+
+    def _outgoing(self) -> tuple[Message, ...]:
+        return self.repairer.repaired(self.conversation.context, self.conversation.running)
+
+    def _mended(self, request: ModelRequest, refusal: RequestRejected) -> ModelRequest | None:
+        """Return `request` without what `refusal` is about, which is left out from now on.
+
+        `None` if it is not clear what that is, or it makes no difference.
+        """
+        blame = blamed(refusal, request.messages)
+        if blame is None:
+            return None
+        self.repairer.leave_out(blame.keys)
+        messages = self._outgoing()
+        if messages == request.messages:
+            return None
+        self.retries += 1
+        logger.warning("left out, since it was refused: %d parts", len(blame.keys))
+        self.emit(Notice(blame.notice))
+        return replace(request, messages=messages)
+
+    async def _ask(self, request: ModelRequest) -> None:
+        """Send `request` and record the reply, trying again while that may help."""
         for attempt in range(1, MAX_ATTEMPTS + 1):
             reply = Accumulator(self.model.info)
             try:

@@ -3,16 +3,22 @@
 What is stored stays raw; what is sent goes through `repair`: every call is answered
 exactly once and directly after its reply, every answer was asked for, ids are unique
 and in the alphabet that all providers take, arguments are the text of a JSON object,
-nothing is empty, no text holds a lone surrogate, and parts that no provider knows are put
-in words or left out. Pure and idempotent.
+nothing is empty or said twice by a replay, no text holds a lone surrogate, no reply ends in
+thinking, and parts that no provider knows are put in words or left out. Pure and idempotent.
+
+A history is repaired in units: a reply with all that follows it up to the next one. Of a
+unit that is over, nothing changes when the history goes on, which is what `history.repairer`
+lives on.
 
 Source: design §4 "Repair"; Anthropic and OpenAI message rules.
 """
 
-import json
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from operator import is_
+from typing import Final, cast
 
 from crush_kernel.messages import (
     Media,
@@ -27,186 +33,322 @@ from crush_kernel.messages import (
     ToolCall,
     ToolResult,
     calls_of,
+    object_text,
+    well_formed,
 )
 
-INTERRUPTED = "The call was interrupted before it returned a result. It can be made again."
-NO_OUTPUT = "(no output)"
-
-_ID = re.compile(r"[a-zA-Z0-9_-]{1,40}")
-"""The alphabet and length that both Anthropic (64) and OpenAI (40) take."""
-
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-"""The names of tools that both take."""
-
-UNKNOWN_TOOL = "unknown_tool"
+INTERRUPTED: Final = (
+    "The call was interrupted before it returned a result; what it had done by then is not "
+    "known. It can be made again."
+)
+UNFINISHED: Final = (
+    "The call was cut off while its arguments were written: nothing was run. It can be made again."
+)
+BAD_ARGUMENTS: Final = (
+    "The arguments of this call were not valid JSON of an object and are left out above."
+)
+NO_OUTPUT: Final = "(no output)"
+UNKNOWN_TOOL: Final = "unknown_tool"
 """Stands on the wire for a tool name that the model made up and no provider takes back."""
 
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,40}")
+"""The alphabet and length that both Anthropic (64) and OpenAI (40) take."""
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""The names of tools that both take."""
 
 
-def repair(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def repair(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Return `messages` with everything mended that a provider would refuse.
 
     Args:
-        messages: a conversation, oldest first; any prefix, cut or reordering of one.
+        messages: a conversation, oldest first; any prefix, cut, merger or reordering of one.
 
     Returns:
         A conversation in which each `ToolCall` has exactly one `ToolResult`, in the
         order of the calls, in the message after its reply. Idempotent.
     """
-    return tuple(_paired(_cleaned(messages)))
+    units = tuple(units_of(messages))
+    _bring_home(units)
+    ids = Ids()
+    return trimmed(tuple(message for unit in units for message in repaired(unit, ids)))
 
 
-def is_json_object(text: str) -> bool:
-    """Return whether `text` is a JSON object, as the arguments of a call must be."""
-    try:
-        return isinstance(_JSON.decode(text), dict)
-    except (ValueError, RecursionError):
-        return False
+@dataclass(slots=True)
+class Unit:
+    """A reply, cleaned, and what follows it up to the next one; the first may have no reply."""
+
+    reply: Message | None = None
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    answer: Message | None = None
+    """The message that holds `results` and nothing else, if there is one."""
+    others: tuple[Message, ...] = ()
+    """What else follows, all of it the user's."""
+    end: int = 0
+    """The index of the message that ended it: the next reply, or the end of the history."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds nothing yet."""
+        return self.reply is None and not self.others and not self.results
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its results are those of its calls, one by one."""
+        asked = [call.id for call in self.calls]
+        return asked == [result.call_id for result in self.results]
+
+    def answers(self) -> list[ToolResult | None]:
+        """Return the result of each call, in their order.
+
+        Results that bear the id of several calls are dealt out in turn; what is left over is
+        ignored, first of all that a call was interrupted.
+        """
+        if self.is_settled:
+            return list(self.results)
+        given: dict[str, list[ToolResult]] = {}
+        for result in self.results:
+            given.setdefault(result.call_id, []).append(result)
+        for call_id, count in Counter(call.id for call in self.calls).items():
+            if len(given.get(call_id, ())) > count:
+                given[call_id].sort(key=lambda result: result.content == INTERRUPTED)
+        left = {call_id: iter(results) for call_id, results in given.items()}
+        return [next(left.get(call.id, iter(())), None) for call in self.calls]
+
+    def open_ids(self) -> list[str]:
+        """Return the ids of the calls that have no result here."""
+        if self.is_settled:
+            return []
+        answers = zip(self.calls, self.answers(), strict=True)
+        return [call.id for call, answer in answers if answer is None]
+
+    def strays(self) -> list[ToolResult]:
+        """Return the results that no call here has asked for."""
+        if self.is_settled:
+            return []
+        asked = {call.id for call in self.calls}
+        return [result for result in self.results if result.call_id not in asked]
 
 
-def _refuse_constant(name: str) -> None:
-    """Refuse `NaN` and the infinities, which Python reads and JSON does not have."""
-    raise ValueError(name)
+def units_of(messages: Iterable[Message], start: int = 0) -> Iterator[Unit]:
+    """Yield the units of `messages`, cleaned, the last one as far as it goes.
+
+    Args:
+        messages: from the beginning of a unit on.
+        start: the index of the first of `messages` in the history.
+    """
+    unit, index = Unit(), start - 1
+    for index, message in enumerate(messages, start):
+        said, results = _cleaned(message)
+        if said is not None and said.role == "assistant" and not _is_replay(said, unit):
+            if not unit.is_empty:
+                unit.end = index
+                yield unit
+            unit = Unit(said, calls_of(said))
+        elif said is not None and said.role == "user":
+            unit.others += (said,)
+        if results:
+            unit.answer = message if results == message.parts and not unit.results else None
+            unit.results += results
+    if not unit.is_empty:
+        unit.end = index + 1
+        yield unit
 
 
-_JSON = json.JSONDecoder(parse_constant=_refuse_constant)
+def repaired(unit: Unit, ids: "Ids") -> tuple[Message, ...]:
+    """Return `unit` as it may be sent: its reply, the answers to its calls, and the rest."""
+    if unit.reply is None:
+        return unit.others
+    if not unit.calls:
+        return (unit.reply, *unit.others)
+    calls: list[ToolCall] = []
+    answers: list[ToolResult] = []
+    for call, answer in zip(unit.calls, unit.answers(), strict=True):
+        arguments = object_text(call.input)
+        sent = _sent_call(call, ids.fresh(call.id), arguments)
+        calls.append(sent)
+        answers.append(_answer(sent.id, answer, raw=call.input if arguments is None else None))
+    return (_with_calls(unit, calls), _answer_message(unit, tuple(answers)), *unit.others)
 
 
-def _cleaned(messages: tuple[Message, ...]) -> Iterator[Message]:
-    """Yield the messages that still say something after cleaning, part by part."""
-    for message in messages:
-        parts = tuple(
-            part for raw in message.parts if (part := _clean_part(raw, message.role)) is not None
-        )
-        if parts:
-            yield message if parts == message.parts else replace(message, parts=parts)
+def trimmed(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return `messages` without blanks at the end of a reply that is the last of them.
+
+    Anthropic refuses them there, and only there.
+    """
+    if not messages or messages[-1].role != "assistant":
+        return messages
+    *parts, last = messages[-1].parts
+    if not isinstance(last, Text) or last.text == (text := last.text.rstrip()):
+        return messages
+    return (*messages[:-1], replace(messages[-1], parts=(*parts, replace(last, text=text))))
+
+
+class Ids:
+    """Gives every call an id that no earlier call has, its own where that will do."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._next: dict[str, int] = {}
+        self._given: list[tuple[str, str, int]] = []
+
+    @property
+    def count(self) -> int:
+        """How many were given."""
+        return len(self._given)
+
+    def fresh(self, wanted: str) -> str:
+        """Return an id for the next call, as much like `wanted` as can be."""
+        name = wanted if _ID.fullmatch(wanted) else re.sub(r"[^a-zA-Z0-9_-]", "_", wanted)[:40]
+        name = name or "call"
+        base = name[:32]
+        number = self._next.get(base, 2)
+        self._given.append((name, base, number))
+        if name in self._taken:
+            while (name := f"{base}_{number}") in self._taken:
+                number += 1
+            self._next[base] = number + 1
+            self._given[-1] = (name, *self._given[-1][1:])
+        self._taken.add(name)
+        return name
+
+    def take_back(self, count: int) -> None:
+        """Forget all but the first `count` ids, as if they had never been given."""
+        for name, base, number in reversed(self._given[count:]):
+            self._taken.discard(name)
+            self._next[base] = number
+        del self._given[count:]
+
+
+def _bring_home(units: Iterable[Unit]) -> None:
+    """Give results that came after another reply to the last call before them that has none."""
+    waiting: dict[str, list[Unit]] = {}
+    for unit in units:
+        if unit.is_settled:
+            continue
+        for result in unit.strays():
+            if places := waiting.get(result.call_id):
+                places.pop().results += (result,)
+        for call_id in unit.open_ids():
+            waiting.setdefault(call_id, []).append(unit)
+
+
+def _is_replay(reply: Message, unit: Unit) -> bool:
+    """Return whether `reply` is that of `unit` over again, its calls with their ids and all."""
+    return bool(unit.calls) and not unit.others and not unit.results and reply == unit.reply
+
+
+def _cleaned(message: Message) -> tuple[Message | None, tuple[ToolResult, ...]]:
+    """Return what `message` says once it is cleaned, and the results that it holds.
+
+    `None` if it says nothing. What is not said in a reply is said by the user.
+    """
+    results: list[ToolResult] = []
+    said: list[Part] = []
+    for raw in message.parts:
+        part = _clean_part(raw, message.role)
+        if isinstance(part, ToolResult):
+            results.append(part)
+        elif part is not None:
+            said.append(part)
+    role: Role = "user"
+    if message.role == "assistant":
+        role, said = "assistant", _clean_reply(said)
+    if not said:
+        return None, tuple(results)
+    parts = tuple(said)
+    is_same = role == message.role and parts == message.parts
+    return message if is_same else replace(message, role=role, parts=parts), tuple(results)
+
+
+def _clean_reply(parts: list[Part]) -> list[Part]:
+    """Return `parts` without calls that were replayed, and without thinking that led nowhere."""
+    while parts and isinstance(parts[-1], Reasoning):
+        parts = parts[:-1]
+    if len([part for part in parts if isinstance(part, ToolCall)]) < 2:
+        return parts
+    return [
+        part
+        for index, part in enumerate(parts)
+        if not isinstance(part, ToolCall) or part not in parts[:index]
+    ]
 
 
 def _clean_part(part: Part, role: Role) -> Part | None:
     """Return `part` as it may be sent in a message of `role`, `None` to leave it out."""
     match part:
-        case Text(text=text):
-            if not _says_something(text):
+        case Text(text):
+            if not text or text.isspace():
                 return None
-            return part if _is_clean(text) else Text(_clean(text))
-        case Reasoning():
-            return part if role == "assistant" else None
-        case ToolCall():
-            return _clean_call(part) if role == "assistant" else None
+            return part if text.isascii() else _clean_text(part)
         case ToolResult():
-            return _clean_result(part) if role == "tool" else None
-        case ShellCommand(command=command, output=output, exit_code=code):
-            text = (
-                f"I ran `{command}` myself; exit code {code}. It printed:\n\n{output or NO_OUTPUT}"
-            )
-            return Text(_clean(text))
+            return _clean_result(part)
+        case Reasoning() | ToolCall():
+            return part if role == "assistant" else None
+        case ShellCommand():
+            return Text(_told(part))
         case Media():
-            return part if role == "user" else None
+            return part if role != "assistant" else None
         case SummaryMark() | Opaque():
             return None
 
 
-def _clean_call(call: ToolCall) -> ToolCall:
-    arguments = call.input if _is_clean(call.input) else _clean(call.input)
-    if not is_json_object(arguments):
-        arguments = "{}"
-    name = call.name if _NAME.fullmatch(call.name) else UNKNOWN_TOOL
-    if (name, arguments) == (call.name, call.input):
-        return call
-    return replace(call, name=name, input=arguments)
+def _clean_text(text: Text) -> Text:
+    clean = well_formed(text.text)
+    return text if clean is text.text else replace(text, text=clean)
 
 
 def _clean_result(result: ToolResult) -> ToolResult:
-    content = result.content if _says_something(result.content) else NO_OUTPUT
-    content = content if _is_clean(content) else _clean(content)
-    return result if content == result.content else replace(result, content=content)
+    content = well_formed(result.content) if _says_something(result.content) else NO_OUTPUT
+    return result if content is result.content else replace(result, content=content)
+
+
+def _told(command: ShellCommand) -> str:
+    """Return what the user did, in the user's words."""
+    output = command.output if _says_something(command.output) else NO_OUTPUT
+    return well_formed(
+        f"I ran `{command.command}` myself; exit code {command.exit_code}. It printed:\n\n{output}"
+    )
 
 
 def _says_something(text: str) -> bool:
     return bool(text) and not text.isspace()
 
 
-def _is_clean(text: str) -> bool:
-    return text.isascii() or _SURROGATE.search(text) is None
-
-
-def _clean(text: str) -> str:
-    return _SURROGATE.sub("\ufffd", text)
-
-
-def _paired(messages: Iterator[Message]) -> Iterator[Message]:
-    """Yield every reply followed by the answers to its calls, and no other answers.
-
-    Answers are looked for up to the next reply: a prompt that slipped in between goes
-    after them.
-    """
-    ids = _Ids()
-    pending: Message | None = None
-    held: list[Message] = []
-    for message in messages:
-        if message.role == "assistant":
-            yield from _reply_with_answers(pending, held, ids)
-            pending, held = message, []
-        else:
-            held.append(message)
-    yield from _reply_with_answers(pending, held, ids)
-
-
-def _reply_with_answers(
-    reply: Message | None, held: list[Message], ids: "_Ids"
-) -> Iterator[Message]:
-    if reply is not None:
-        calls = calls_of(reply)
-        names = [ids.fresh(call.id) for call in calls]
-        yield _renamed(reply, calls, names)
-        if calls:
-            yield Message("tool", tuple(_answers(calls, names, held)))
-    yield from (message for message in held if message.role == "user")
-
-
-def _renamed(reply: Message, calls: tuple[ToolCall, ...], names: list[str]) -> Message:
-    if all(call.id == name for call, name in zip(calls, names, strict=True)):
+def _with_calls(unit: Unit, calls: list[ToolCall]) -> Message:
+    """Return the reply of `unit` with `calls` in the places of its own."""
+    reply = cast("Message", unit.reply)  # it has calls
+    if all(map(is_, calls, unit.calls)):
         return reply
-    fresh = iter(names)
-    return replace(
-        reply,
-        parts=tuple(
-            replace(part, id=next(fresh)) if isinstance(part, ToolCall) else part
-            for part in reply.parts
-        ),
-    )
+    fresh = iter(calls)
+    parts = tuple(next(fresh) if isinstance(part, ToolCall) else part for part in reply.parts)
+    return replace(reply, parts=parts)
 
 
-def _answers(
-    calls: tuple[ToolCall, ...], names: list[str], held: list[Message]
-) -> Iterator[ToolResult]:
-    """Yield one answer a call, in the order of the calls; the first answer counts."""
-    given = [part for message in held for part in message.parts if isinstance(part, ToolResult)]
-    for call, name in zip(calls, names, strict=True):
-        answer = next((part for part in given if part.call_id == call.id), None)
-        if answer is None:
-            yield ToolResult(name, INTERRUPTED, is_error=True)
-            continue
-        given.remove(answer)
-        yield answer if answer.call_id == name else replace(answer, call_id=name)
+def _sent_call(call: ToolCall, call_id: str, arguments: str | None) -> ToolCall:
+    name = call.name if _NAME.fullmatch(call.name) else UNKNOWN_TOOL
+    if call_id == call.id and name is call.name and arguments is call.input:
+        return call
+    return ToolCall(call_id, name, "{}" if arguments is None else arguments)
 
 
-class _Ids:
-    """Gives every call an id that no earlier call has, its own where that will do."""
+def _answer_message(unit: Unit, answers: tuple[ToolResult, ...]) -> Message:
+    """Return the message of `answers`: that of `unit`, if it says the same."""
+    kept = unit.answer
+    return kept if kept is not None and kept.parts == answers else Message("tool", answers)
 
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
 
-    def fresh(self, wanted: str) -> str:
-        name = wanted if _ID.fullmatch(wanted) else self._mapped(wanted)
-        number = 2
-        base = name[:34]
-        while name in self._taken:
-            name = f"{base}_{number}"
-            number += 1
-        self._taken.add(name)
-        return name
+def _answer(call_id: str, answer: ToolResult | None, *, raw: str | None) -> ToolResult:
+    """Return `answer` as the one to the call `call_id`, or one that says why there is none.
 
-    def _mapped(self, wanted: str) -> str:
-        return re.sub(r"[^a-zA-Z0-9_-]", "_", wanted)[:40] or "call"
+    Args:
+        call_id: the id that the call is sent with.
+        answer: what was kept, if anything.
+        raw: the arguments, if they are none and the call is sent without.
+    """
+    if answer is None or (answer.content == INTERRUPTED and raw is not None):
+        reason = INTERRUPTED if raw is None else UNFINISHED
+        return ToolResult(call_id, reason, is_error=True)
+    if raw and answer.is_error and "JSON" not in answer.content:
+        return replace(answer, call_id=call_id, content=f"{BAD_ARGUMENTS} {answer.content}")
+    return answer if answer.call_id == call_id else replace(answer, call_id=call_id)

@@ -7,6 +7,7 @@ come to the same events. Never retries by itself.
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from ssl import SSLContext
 from typing import Final
 
@@ -30,6 +31,7 @@ from crush_kernel.providers.anthropic_wire import RequestEncoder
 from crush_kernel.providers.base import ModelInfo, ModelRequest, StreamEvent
 from crush_kernel.providers.connection import HEADERS, Connection
 from crush_kernel.providers.failures import garbled, redact
+from crush_kernel.providers.places import located
 
 SILENCE_TIMEOUT_S: Final = 180.0
 """A long prompt is read for a while before anything comes; later Anthropic itself pings every
@@ -99,10 +101,11 @@ class AnthropicModel:
 
         Leaving the context closes the reply. Raises `ProviderError`s only.
         """
-        response = await self._send(self._encoder.encode(request))
         decoder = ReplyDecoder(self._info.provider, secrets=self._connection.secrets)
-        async with self._connection.reply(response, decoder) as events:
-            yield events
+        with located(partial(self._encoder.places, request.messages)):
+            response = await self._send(self._encoder.encode(request))
+            async with self._connection.reply(response, decoder) as events:
+                yield events
 
     async def aclose(self) -> None:
         """Close the connections; safe to repeat."""

@@ -4,18 +4,17 @@ The JSON of every message is made once and kept: a later request encodes only wh
 Whatever the API would refuse on sight is put right here, so that one bad part never locks
 a conversation; that calls and results go in pairs is the business of `history.repair`.
 
+Cache marks are set here and nowhere else, at most the four that are allowed and all of the
+same lifetime: one that came in with a part of the history is dropped.
+
 Pure. Source: Anthropic, "Messages", "Prompt caching", "Extended thinking", "Vision".
 """
 
-import base64
-import binascii
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain, groupby
-from typing import Final, Literal, TypeAlias
+from collections.abc import Iterable
+from typing import Final
 
 from pydantic import JsonValue
 
@@ -28,9 +27,13 @@ from crush_kernel.messages import (
     Text,
     ToolCall,
     ToolResult,
-    calls_of,
+    object_text,
+    well_formed,
 )
 from crush_kernel.providers.base import ModelInfo, ModelRequest, ToolSpec
+from crush_kernel.providers.encoded import EncodedHistory, Group, groups_of
+from crush_kernel.providers.media import content_of, left_out
+from crush_kernel.providers.places import Place, WirePath
 
 DEFAULT_MAX_TOKENS: Final = 32_000
 """The reply's limit where nobody sets one. A larger one counts against the rate limit and
@@ -42,40 +45,18 @@ MAX_FILE_BYTES: Final = 5_000_000
 MAX_DOCUMENT_BYTES: Final = 24_000_000
 """Of a PDF, so that it fits into a request of 32 MB in Base64."""
 
-_MARK: Final = ',"cache_control":{"type":"ephemeral"}}'
+_MARK: Final = b',"cache_control":{"type":"ephemeral"}'
 _MARKED_MESSAGES: Final = 2
 """The last prompt or results, where the next request goes on, and the ones before, where
 this one did. With the system prompt and the tools that makes the four that are allowed."""
 
-_BEGINNING: Final = "(The conversation begins here.)"
-_GO_ON: Final = "(Go on.)"
+_USER: Final = b'{"role":"user","content":['
+_BEGINNING: Final = _USER + b'{"type":"text","text":"(The conversation begins here.)"}]}'
+_GO_ON: Final = _USER + b'{"type":"text","text":"(Go on.)"}]}'
+
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
-_IMAGES: Final[Mapping[str, bytes]] = {
-    "image/png": b"\x89PNG\r\n\x1a\n",
-    "image/jpeg": b"\xff\xd8\xff",
-    "image/gif": b"GIF8",
-    "image/webp": b"RIFF",
-}
-
-_Key: TypeAlias = tuple[str, bool, tuple[int, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Encoded:
-    """A message as it is sent; results go before whatever else a user's message holds."""
-
-    role: Literal["user", "assistant"]
-    results: tuple[str, ...] = ()
-    blocks: tuple[str, ...] = ()
-    json: str = ""
-    parts: tuple[Part, ...] = ()
-    """What it was made of; holding them keeps their identities from reuse."""
-
-    @property
-    def content(self) -> tuple[str, ...]:
-        return self.results + self.blocks
+_JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class RequestEncoder:
@@ -84,11 +65,14 @@ class RequestEncoder:
     def __init__(self, info: ModelInfo, *, use_cache: bool) -> None:
         self._info = info
         self._use_cache = use_cache
-        self._kept: dict[_Key, _Encoded] = {}
+        self._history = EncodedHistory(self._encode)
 
     def encode(self, request: ModelRequest) -> bytes:
         """Return the JSON of `request`. What `request` no longer holds is forgotten."""
-        messages = _ended(self._messages(request.messages))
+        messages = _ended(self._history.chunks(request.messages))
+        for index in _places_to_mark(messages) if self._use_cache else ():
+            # A message ends with the end of its last block, of its content, and of itself.
+            messages[index] = b"".join((messages[index][:-3], _MARK, b"}]}"))
         fields = [
             f'"model":{_dumps(self._info.id)}',
             f'"max_tokens":{self._max_tokens(request)}',
@@ -98,12 +82,21 @@ class RequestEncoder:
             system = _dumps({"type": "text", "text": request.system})
             fields.append(f'"system":[{_marked(system) if self._use_cache else system}]')
         fields += self._tools(request)
-        bodies = [message.json for message in messages]
-        for index in _places_to_mark(messages) if self._use_cache else ():
-            *before, last = messages[index].content
-            bodies[index] = _message_json("user", (*before, _marked(last)))
-        fields.append(f'"messages":[{",".join(bodies)}]')
-        return f"{{{','.join(fields)}}}".encode()
+        head = f'{{{",".join(fields)},"messages":['
+        # Joined once: the messages may be large.
+        messages[0] = _utf8(head) + messages[0]
+        messages[-1] += b"]}"
+        return b",".join(messages)
+
+    def places(self, messages: tuple[Message, ...], path: WirePath) -> tuple[Place, ...]:
+        """Return which parts of `messages` are sent at `path`."""
+        sent: list[list[Place]] = []
+        for group in groups_of(messages):
+            if places := [place for place, _ in self._blocks(group)]:
+                # Before a reply that would come first, something is sent that is from nowhere.
+                sent += ([], places) if group.is_reply and not sent else (places,)
+        found = sent[path.message] if path.message < len(sent) else []
+        return tuple(found[path.item : path.item + 1] if path.field else found)
 
     def _max_tokens(self, request: ModelRequest) -> int:
         most = self._info.max_output_tokens
@@ -128,86 +121,56 @@ class RequestEncoder:
         fields = [f'"tools":[{",".join(specs)}]']
         return [*fields, '"tool_choice":{"type":"none"}'] if is_forbidden else fields
 
-    def _messages(self, messages: Iterable[Message]) -> list[_Encoded]:
-        """Return `messages` with those of the user in one where they meet, and no empty ones."""
-        kept: dict[_Key, _Encoded] = {}
-        wire: list[_Encoded] = []
-        reply: Message | None = None
-        for message in messages:
+    def _encode(self, group: Group) -> bytes:
+        blocks = [block for _, block in self._blocks(group)]
+        if not blocks:
+            return b""
+        return _message("assistant" if group.is_reply else "user", blocks)
+
+    def _blocks(self, group: Group) -> list[tuple[Place, str]]:
+        """Return the content of the message that `group` becomes, and where each block is from.
+
+        Results must go first, right after their calls.
+        """
+        results: list[tuple[Place, str]] = []
+        others: list[tuple[Place, str]] = []
+        for index, message in enumerate(group.messages, group.start):
             is_ours = (message.provider, message.model) == (self._info.provider, self._info.id)
-            # Parts, unlike messages, keep their identity through repair.
-            key = (message.role, is_ours, tuple(map(id, message.parts)))
-            encoded = self._kept.get(key)
-            if encoded is None:
-                encoded = self._encode(message, reply, is_ours=is_ours)
-            kept[key] = encoded
-            if message.role == "assistant":
-                reply = message
-            if encoded.content:
-                wire.append(encoded)
-        self._kept = kept
-        return list(_joined(wire))
-
-    def _encode(self, message: Message, reply: Message | None, *, is_ours: bool) -> _Encoded:
-        """Return `message` as it is sent, its results in the order of the calls of `reply`."""
-        calls = [] if reply is None else [call.id for call in calls_of(reply)]
-        results: dict[str, list[str]] = {call_id: [] for call_id in calls}
-        blocks: list[str] = []
-        for part in message.parts:
-            if isinstance(part, Reasoning) and not is_ours:
-                continue
-            block = _block(part, message.role, self._info)
-            if block is not None:
-                into = (
-                    results.setdefault(part.call_id, []) if isinstance(part, ToolResult) else blocks
-                )
-                into.append(_dumps(block))
-        role = "assistant" if message.role == "assistant" else "user"
-        return _encoded(role, tuple(chain(*results.values())), tuple(blocks), message.parts)
+            for number, part in enumerate(message.parts):
+                if isinstance(part, Reasoning) and not is_ours:
+                    continue
+                if block := _block(part, message.role, self._info):
+                    into = results if isinstance(part, ToolResult) else others
+                    into.append(((index, number), block))
+        return results + others
 
 
-def _encoded(
-    role: Literal["user", "assistant"],
-    results: tuple[str, ...],
-    blocks: tuple[str, ...],
-    parts: tuple[Part, ...] = (),
-) -> _Encoded:
-    return _Encoded(role, results, blocks, _message_json(role, results + blocks), parts)
+def _message(role: str, blocks: list[str]) -> bytes:
+    return _utf8(f'{{"role":"{role}","content":[{",".join(blocks)}]}}')
 
 
-def _message_json(role: str, content: tuple[str, ...]) -> str:
-    return f'{{"role":"{role}","content":[{",".join(content)}]}}'
+def _is_user(message: bytes) -> bool:
+    return message.startswith(_USER)
 
 
-def _joined(messages: Iterable[_Encoded]) -> Iterator[_Encoded]:
-    """Yield `messages`, neighbors of the user as one.
-
-    Replies stay apart: thinking that came first in its reply must not end up in the middle
-    of another.
-    """
-    for role, group in groupby(messages, key=lambda message: message.role):
-        neighbors = list(group)
-        if role == "assistant" or len(neighbors) == 1:
-            yield from neighbors
-        else:
-            results = tuple(chain.from_iterable(message.results for message in neighbors))
-            blocks = tuple(chain.from_iterable(message.blocks for message in neighbors))
-            yield _encoded("user", results, blocks)
-
-
-def _ended(messages: list[_Encoded]) -> list[_Encoded]:
+def _ended(messages: list[bytes]) -> list[bytes]:
     """Return `messages` so that they begin and end with the user, as they must."""
-    if not messages or messages[0].role == "assistant":
-        messages = [_encoded("user", (), (_text_json(_BEGINNING),)), *messages]
-    if messages[-1].role == "assistant":
-        messages = [*messages, _encoded("user", (), (_text_json(_GO_ON),))]
+    if not messages or not _is_user(messages[0]):
+        messages = [_BEGINNING, *messages]
+    if not _is_user(messages[-1]):
+        messages = [*messages, _GO_ON]
     return messages
 
 
-def _places_to_mark(messages: list[_Encoded]) -> list[int]:
+def _places_to_mark(messages: list[bytes]) -> list[int]:
     """Return the indices of the last messages of the user, where the cache is to end."""
-    places = [index for index, message in enumerate(messages) if message.role == "user"]
-    return places[-_MARKED_MESSAGES:]
+    places: list[int] = []
+    for index in range(len(messages) - 1, -1, -1):
+        if _is_user(messages[index]):
+            places.append(index)
+            if len(places) == _MARKED_MESSAGES:
+                break
+    return places
 
 
 def _called(messages: Iterable[Message]) -> list[str]:
@@ -215,43 +178,41 @@ def _called(messages: Iterable[Message]) -> list[str]:
     return sorted({_name(part.name) for part in parts if isinstance(part, ToolCall)})
 
 
-def _block(part: Part, role: str, info: ModelInfo) -> JsonObject | None:
-    """Return the content block of `part`, `None` where it has no place in a message."""
+def _block(part: Part, role: str, info: ModelInfo) -> str:
+    """Return the JSON of `part`, nothing where it has no place in a message."""
     match part:
         case Text(text=text):
-            return {"type": "text", "text": text} if text.strip() else None
+            return _dumps({"type": "text", "text": text}) if text.strip() else ""
         case Media() if role == "user":
-            return _media(part, info)
+            return _dumps(_media(part, info))
         case Reasoning(provider_data=data) if role == "assistant":
-            return dict(data) if data else None
+            return _thinking(data)
         case ToolCall() if role == "assistant":
             return _call(part)
         case ToolResult():
-            return _result(part, info)
+            return _dumps(_result(part, info))
         case _:
-            return None
+            return ""
 
 
-def _call(call: ToolCall) -> JsonObject:
-    return {
-        "type": "tool_use",
-        "id": _wire_id(call.id),
-        "name": _name(call.name),
-        "input": _arguments(call.input),
-    }
+def _thinking(data: JsonObject) -> str:
+    """Return the provider's own block as it came, nothing unless it is all there."""
+    match data:
+        case {"type": "thinking", "thinking": str(), "signature": str(seal)} if seal:
+            pass
+        case {"type": "redacted_thinking", "data": str(seal)} if seal:
+            pass
+        case _:
+            return ""
+    block = _dumps({key: value for key, value in data.items() if key != "cache_control"})
+    # What cannot be sent as it is may not be sent at all.
+    return block if well_formed(block) is block else ""
 
 
-def _arguments(text: str) -> JsonValue:
-    """Return the object that `text` is, an empty one if it is none."""
-    try:
-        value: JsonValue = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)  # `NaN` and the infinities, which JSON does not have
+def _call(call: ToolCall) -> str:
+    head = _dumps({"type": "tool_use", "id": _wire_id(call.id), "name": _name(call.name)})
+    # Not read and written again: the numbers and the order are the model's own.
+    return f'{head[:-1]},"input":{object_text(call.input) or "{}"}}}'
 
 
 def _result(result: ToolResult, info: ModelInfo) -> JsonObject:
@@ -268,25 +229,20 @@ def _result(result: ToolResult, info: ModelInfo) -> JsonObject:
 
 def _media(media: Media, info: ModelInfo) -> JsonObject:
     """Return the file as the model takes it, else a text that says that it is left out."""
-    name = f" {media.name}" if media.name else ""
-    try:
-        content = base64.b64decode(media.data, validate=True)
-    except (binascii.Error, ValueError):
-        return {"type": "text", "text": f"[The file{name} is left out: its data is damaged.]"}
-    image = next((kind for kind, magic in _IMAGES.items() if content.startswith(magic)), "")
-    is_document = content.startswith(b"%PDF-")
-    if len(content) > (MAX_DOCUMENT_BYTES if is_document else MAX_FILE_BYTES):
-        return {"type": "text", "text": f"[The file{name} is left out: it is too large.]"}
-    if image and info.accepts_images:
-        return {"type": "image", "source": _source(image, media.data)}
-    if is_document and info.accepts_documents:
-        return {"type": "document", "source": _source("application/pdf", media.data)}
-    kind = media.media_type or "unknown type"
-    return {"type": "text", "text": f"[The file{name} ({kind}) is left out: not readable here.]"}
+    content = content_of(media)
+    if content is None:
+        return _words(media, "its data is damaged")
+    if content.size > (MAX_FILE_BYTES if content.is_image else MAX_DOCUMENT_BYTES):
+        return _words(media, "it is too large")
+    is_taken = info.accepts_images if content.is_image else info.accepts_documents
+    if not content.media_type or not is_taken:
+        return _words(media, "this model cannot read it")
+    source: JsonObject = {"type": "base64", "media_type": content.media_type, "data": media.data}
+    return {"type": "image" if content.is_image else "document", "source": dict(source)}
 
 
-def _source(media_type: str, data: str) -> JsonValue:
-    return {"type": "base64", "media_type": media_type, "data": data}
+def _words(media: Media, reason: str) -> JsonObject:
+    return {"type": "text", "text": left_out(media, reason)}
 
 
 def _tool(tool: ToolSpec) -> JsonObject:
@@ -311,16 +267,18 @@ def _name(name: str) -> str:
     return name if _NAME.fullmatch(name) else "unknown_tool"
 
 
-def _text_json(text: str) -> str:
-    return _dumps({"type": "text", "text": text})
-
-
 def _marked(block: str) -> str:
     """Return the JSON of a block with a mark that the cache ends after it."""
-    return block[:-1] + _MARK
+    return f"{block[:-1]}{_MARK.decode()}}}"
 
 
 def _dumps(value: JsonValue | JsonObject) -> str:
-    """Return compact JSON that has no lone surrogate in it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    """Return compact JSON."""
+    return _JSON.encode(value)
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return well_formed(text).encode()

@@ -5,20 +5,22 @@ that the server refuses by name is left out or renamed from then on. Never retri
 """
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from ssl import SSLContext
 from typing import Final
 
 import anyio
 import httpx2
 
-from crush_kernel.messages import calls_of
+from crush_kernel.messages import Message, calls_of, shared_length
 from crush_kernel.providers.address import server_address
 from crush_kernel.providers.base import ModelInfo, ModelRequest, StreamEvent
 from crush_kernel.providers.connection import HEADERS, Connection
 from crush_kernel.providers.openai_reply import ReplyDecoder
 from crush_kernel.providers.openai_wire import RequestEncoder, adapted, dialect_of
+from crush_kernel.providers.places import located
 from crush_kernel.providers.sse import MAX_PAGE_BYTES
 
 logger = logging.getLogger(__name__)
@@ -65,6 +67,7 @@ class OpenAIModel:
             self._headers = {**HEADERS, "Authorization": bearer}
         self._dialect = dialect_of(info.provider)
         self._encoder = RequestEncoder(info)
+        self._ids = _CallIds()
         self._connection = Connection(
             info.provider,
             address,
@@ -84,11 +87,12 @@ class OpenAIModel:
 
         Leaving the context closes the reply. Raises `ProviderError`s only.
         """
-        response = await self._respond(request)
-        claim = _Ids(request).claim
-        decoder = ReplyDecoder(self._info.provider, claim, secrets=self._connection.secrets)
-        async with self._connection.reply(response, decoder) as events:
-            yield events
+        with located(partial(self._encoder.places, request)):
+            response = await self._respond(request)
+            claim = self._ids.claimer(request.messages)
+            decoder = ReplyDecoder(self._info.provider, claim, secrets=self._connection.secrets)
+            async with self._connection.reply(response, decoder) as events:
+                yield events
 
     async def aclose(self) -> None:
         """Close the connections; safe to repeat."""
@@ -129,23 +133,34 @@ async def _read_error(response: httpx2.Response) -> str:
     return body[:MAX_PAGE_BYTES].decode("utf-8", "replace")
 
 
-class _Ids:
+class _CallIds:
     """Gives out ids for tool calls that no earlier call of the conversation has.
 
     Some servers send none, others count from one in every reply.
     """
 
-    def __init__(self, request: ModelRequest) -> None:
-        self._request = request
-        self._taken: set[str] | None = None
+    def __init__(self) -> None:
+        self._messages: tuple[Message, ...] = ()
+        self._taken: set[str] = set()
 
-    def claim(self, wanted: str) -> str:
-        """Return `wanted` if it is free, else the first free one like it."""
-        if self._taken is None:
-            self._taken = {call.id for said in self._request.messages for call in calls_of(said)}
-        name, number = wanted or "call_1", 2
-        while name in self._taken:
-            name = f"{wanted or 'call'}_{number}"
-            number += 1
-        self._taken.add(name)
-        return name
+    def claimer(self, messages: tuple[Message, ...]) -> Callable[[str], str]:
+        """Return a function for the reply to `messages`.
+
+        It returns the id that it is given if that is free, else the first free one like it.
+        """
+        known = len(self._messages)
+        if shared_length(messages, self._messages) < known:
+            self._taken, known = set(), 0
+        self._messages = messages
+        self._taken.update(call.id for said in messages[known:] for call in calls_of(said))
+        given: set[str] = set()
+
+        def claim(wanted: str) -> str:
+            name, number = wanted or "call_1", 2
+            while name in self._taken or name in given:
+                name = f"{wanted or 'call'}_{number}"
+                number += 1
+            given.add(name)
+            return name
+
+        return claim

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 
 from pydantic import JsonValue
 
-from crush_kernel.messages import JsonObject
+from crush_kernel.messages import JsonObject, object_in
 from crush_kernel.providers.base import StreamEvent, ToolCallStart, ToolInputDelta
-from crush_kernel.providers.openai_wire import is_object_text
 
 
 class ToolCalls:
@@ -105,7 +104,9 @@ class _Call:
             return False
         if wire_id and self.wire_id:
             return wire_id != self.wire_id
-        return name != self.name or bool(arguments and is_object_text("".join(self.arguments)))
+        return name != self.name or bool(
+            arguments and object_in("".join(self.arguments)) is not None
+        )
 
 
 def _string(value: JsonValue) -> str:

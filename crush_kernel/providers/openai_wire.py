@@ -1,17 +1,22 @@
 """What is said to servers that speak OpenAI's chat completions, as bytes.
 
-Servers differ in which parameters they know. What is known of one is a `Dialect`; what a
-refusal teaches makes another one. A message is encoded once: the parts of a conversation
-are values, so the bytes of the old part can be sent again as they are.
+Servers differ in which parameters they know, and in what they want of a conversation. What is
+known of one is a `Dialect`; what a refusal teaches makes another one. A message is encoded
+once: the parts of a conversation are values, so the bytes of the old part can be sent again
+as they are.
 
-Pure. Source: OpenAI API reference, "Create chat completion"; DeepSeek, "Thinking mode".
+Pure. Source: OpenAI API reference, "Create chat completion"; DeepSeek, "Thinking mode";
+Mistral, errors 3230 and 3280.
 """
 
+import base64
+import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from itertools import count
+from typing import Final, Literal, TypeVar
 
 from pydantic import JsonValue
 
@@ -24,15 +29,22 @@ from crush_kernel.messages import (
     Text,
     ToolCall,
     ToolResult,
-    calls_of,
-    text_of,
+    object_text,
+    well_formed,
 )
 from crush_kernel.providers.base import ModelInfo, ModelRequest, ToolSpec
+from crush_kernel.providers.encoded import EncodedHistory, Group, groups_of
+from crush_kernel.providers.media import content_of, left_out
+from crush_kernel.providers.places import Place, WirePath
 
 LimitField = Literal["max_tokens", "max_completion_tokens"]
+_Kind = TypeVar("_Kind", Text, ToolCall, ToolResult)
 
-IMAGE_TYPES: Final = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
-"""What every server that takes images takes."""
+MAX_ID_LENGTH: Final = 40
+"""Of the id of a call, for OpenAI itself."""
+
+MAX_FILE_BYTES: Final = 20_000_000
+"""Of an image or a document; OpenAI refuses a request of 50 MB."""
 
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning")
 """Where servers put thinking; the name is one or the other, never both with a meaning."""
@@ -48,15 +60,22 @@ class Dialect:
     """Whether `stream_options` may ask for the token counts."""
     replays_reasoning: bool = False
     """Whether the model wants its thinking back with the calls it led to."""
+    id_length: int = 0
+    """How many letters and digits the id of a call has; zero if any id will do."""
+    answers_results: bool = False
+    """Whether a reply must stand between results and what the user says next."""
 
 
 _DIALECTS: Final = {
     "openai": Dialect(limit_field="max_completion_tokens"),
     "deepseek": Dialect(replays_reasoning=True),
+    "mistral": Dialect(id_length=9, answers_results=True),
     "moonshot": Dialect(replays_reasoning=True),
     "zai": Dialect(replays_reasoning=True),
 }
 
+_ID_LENGTH: Final = re.compile(r"tool call ids?\b.{0,200}?\blength (?:of )?(\d{1,2})\b", re.DOTALL)
+_RESULTS_UNANSWERED: Final = re.compile(r"role '?user'? after role '?tool\b")
 _UNSUPPORTED: Final = re.compile(
     r"unsupported|not supported|unknown|unrecognized|unexpected|extra|not permitted|"
     r"not allowed|invalid param|instead"
@@ -81,6 +100,10 @@ def adapted(dialect: Dialect, complaint: str) -> Dialect | None:
     if "reasoning_content" in text:
         # Some refuse the field, others refuse to go on without it.
         return replace(dialect, replays_reasoning=not dialect.replays_reasoning)
+    if (wanted := _ID_LENGTH.search(text)) and int(wanted[1]) != dialect.id_length:
+        return replace(dialect, id_length=min(int(wanted[1]), MAX_ID_LENGTH))
+    if _RESULTS_UNANSWERED.search(text) and not dialect.answers_results:
+        return replace(dialect, answers_results=True)
     if re.search(rf"\b{dialect.limit_field}\b", text) and _UNSUPPORTED.search(text):
         is_old = dialect.limit_field == "max_tokens"
         return replace(dialect, limit_field="max_completion_tokens" if is_old else "max_tokens")
@@ -93,84 +116,179 @@ class RequestEncoder:
     def __init__(self, info: ModelInfo) -> None:
         self._info = info
         self._dialect = Dialect()
-        self._messages: dict[_Key, _Encoded] = {}
+        self._history = EncodedHistory(self._encode)
+        self._ids = _Ids()
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
 
     def encode(self, request: ModelRequest, dialect: Dialect) -> bytes:
         """Return the JSON of `request`. What `request` no longer holds is forgotten."""
+        if self._dialect != dialect:
+            self._dialect = dialect
+            self._history.forget()
         options: dict[str, JsonValue] = {"model": self._info.id, "stream": True}
         if dialect.asks_usage:
             options["stream_options"] = {"include_usage": True}
         if request.max_output_tokens:
             options[dialect.limit_field] = request.max_output_tokens
-        body = _dumps(options)[:-1] + b',"messages":['
-        body += b",".join(self._all_messages(request, dialect)) + b"]"
-        if request.tools:
-            body += b',"tools":' + self._all_tools(request.tools)
-        return body + b"}"
-
-    def _all_messages(self, request: ModelRequest, dialect: Dialect) -> list[bytes]:
-        """Return the messages in order; files of tool results go after all results.
-
-        Results must follow their calls at once, and may hold text only.
-        """
-        if self._dialect != dialect:
-            self._dialect, self._messages = dialect, {}
-        fresh: dict[_Key, _Encoded] = {}
-        wire: list[bytes] = []
-        held: list[bytes] = []
+        head = _dumps(options)[:-1] + b',"messages":['
         if request.system:
-            wire.append(_dumps({"role": "system", "content": request.system}))
-        for message in request.messages:
-            if message.role != "tool" and held:
-                wire += held
-                held = []
-            # Parts, unlike messages, keep their identity through repair.
-            key = (message.role, *map(id, message.parts))
-            encoded = self._messages.get(key) or self._encode(message, dialect)
-            fresh[key] = encoded
-            wire += encoded.wire
-            held += encoded.afterwards
-        self._messages = fresh
-        return wire + held
+            head += _dumps({"role": "system", "content": request.system}) + b","
+        messages = self._history.chunks(request.messages) or [_BEGINNING]
+        # Joined once: the messages may be large.
+        messages[0] = head + messages[0]
+        messages[-1] += b"]"
+        if request.tools:
+            messages[-1] += b',"tools":' + self._all_tools(request.tools)
+        messages[-1] += b"}"
+        return b",".join(messages)
+
+    def places(self, request: ModelRequest, path: WirePath) -> tuple[Place, ...]:
+        """Return which parts of the messages of `request` are sent at `path`."""
+        groups = groups_of(request.messages)
+        sent = [said for group in groups for said in self._said(group)]
+        index = path.message - bool(request.system)
+        if not 0 <= index < len(sent):
+            return ()
+        said = sent[index]
+        match path.field:
+            case "tool_calls":
+                return said.calls[path.item : path.item + 1]
+            case "content" if not isinstance(said.fields.get("content"), str):
+                return said.content[path.item : path.item + 1]
+            case _:
+                return said.content + said.calls
 
     def _all_tools(self, tools: tuple[ToolSpec, ...]) -> bytes:
         if self._tools[0] is not tools:
             self._tools = (tools, _dumps([_tool(tool) for tool in tools]))
         return self._tools[1]
 
-    def _encode(self, message: Message, dialect: Dialect) -> "_Encoded":
-        match message.role:
-            case "user":
-                return _Encoded(message.parts, _dump_all(_user(message, self._info)))
-            case "assistant":
-                spoken = _assistant(message, self._info, dialect)
-                return _Encoded(message.parts, _dump_all(spoken))
-            case "tool":
-                results = [part for part in message.parts if isinstance(part, ToolResult)]
-                return _Encoded(
-                    message.parts,
-                    _dump_all(_result(result, self._info) for result in results),
-                    _dump_all(_files(results, self._info)),
-                )
+    def _encode(self, group: Group) -> bytes:
+        return b",".join(_dumps(said.fields) for said in self._said(group))
+
+    def _said(self, group: Group) -> "Iterator[_Said]":
+        """Yield the messages that `group` becomes; files of tool results go after all results.
+
+        Results must follow their calls at once, and may hold text only.
+        """
+        if group.is_reply:
+            yield from self._reply(group.messages[0], group.start)
+            return
+        results = list(_placed(group, ToolResult))
+        for place, result in results:
+            fields = _result(result, self._id(result.call_id), self._info)
+            yield _Said(fields, (place,))
+        rest = [*self._files(results), *self._prompts(group)]
+        if results and rest and self._dialect.answers_results:
+            yield _Said({"role": "assistant", "content": _INTERRUPTED})
+        yield from rest
+
+    def _reply(self, message: Message, index: int) -> "Iterator[_Said]":
+        group = Group(index, (message,))
+        texts = list(_placed(group, Text))
+        calls = list(_placed(group, ToolCall))
+        text = "".join(part.text for _, part in texts)
+        if not text and not calls:
+            return
+        fields: dict[str, JsonValue] = {"role": "assistant", "content": text or None}
+        if calls:
+            fields["tool_calls"] = [_call(call, self._id(call.id)) for _, call in calls]
+        if self._dialect.replays_reasoning:
+            field, reasoning = _reasoning(message, self._info)
+            if reasoning or calls:
+                fields[field] = reasoning
+        yield _Said(fields, _places(texts), _places(calls))
+
+    def _files(self, results: "Sequence[tuple[Place, ToolResult]]") -> "Iterator[_Said]":
+        """Yield the message that carries the files of `results`, if any can be carried."""
+        blocks: list[tuple[Place, JsonObject]] = []
+        for place, result in results:
+            for media in result.media:
+                if (block := _media_block(media, self._info)) is not None:
+                    name = f", {media.name}" if media.name else ""
+                    label = f"[The file of the tool result {self._id(result.call_id)}{name}:]"
+                    blocks += ((place, {"type": "text", "text": label}), (place, block))
+        if blocks:
+            yield _user(blocks)
+
+    def _prompts(self, group: Group) -> "Iterator[_Said]":
+        for index, message in enumerate(group.messages, group.start):
+            blocks = [
+                ((index, number), block)
+                for number, part in enumerate(message.parts)
+                if (block := _content_block(part, self._info)) is not None
+            ]
+            if blocks and message.role == "user":
+                yield _user(blocks)
+
+    def _id(self, call_id: str) -> str:
+        return self._ids.fitted(call_id, self._dialect.id_length)
 
 
-_Key = tuple[str | int, ...]
-"""A message's role and the identities of its parts."""
+_BEGINNING: Final = b'{"role":"user","content":"(The conversation begins here.)"}'
+_INTERRUPTED: Final = "(Interrupted.)"
+_JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
-class _Encoded:
-    """The bytes of one message, and its parts, which keeps their identities from reuse."""
+class _Said:
+    """One message as it is sent, and the parts that it was made of."""
 
-    parts: tuple[Part, ...]
-    wire: tuple[bytes, ...]
-    afterwards: tuple[bytes, ...] = ()
+    fields: JsonObject
+    content: tuple[Place, ...] = ()
+    """Where each item of its content is from."""
+    calls: tuple[Place, ...] = ()
 
 
-def _user(message: Message, info: ModelInfo) -> list[JsonObject]:
-    blocks = [block for part in message.parts if (block := _content_block(part, info)) is not None]
-    return [{"role": "user", "content": _content(blocks)}] if blocks else []
+class _Ids:
+    """Ids of so many letters and digits in place of other ones, never one for two."""
+
+    def __init__(self) -> None:
+        self._fitted: dict[tuple[str, int], str] = {}
+        self._owners: dict[str, str] = {}
+
+    def fitted(self, call_id: str, length: int) -> str:
+        """Return `call_id` in `length` letters and digits; itself if zero, for any will do."""
+        if not length:
+            return call_id
+        key = (call_id, length)
+        if key not in self._fitted:
+            free = (
+                name
+                for name in _candidates(call_id, length)
+                if self._owners.setdefault(name, call_id) == call_id
+            )
+            self._fitted[key] = next(free)
+        return self._fitted[key]
+
+
+def _candidates(call_id: str, length: int) -> Iterator[str]:
+    if re.fullmatch(rf"[a-zA-Z0-9]{{{length}}}", call_id):
+        yield call_id
+    for attempt in count():
+        yield _hashed(f"{call_id}\n{attempt}", length)
+
+
+def _hashed(text: str, length: int) -> str:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return base64.b32encode(digest).decode()[:length]
+
+
+def _placed(group: Group, kind: type[_Kind]) -> Iterator[tuple[Place, _Kind]]:
+    """Yield the parts of `group` that are of `kind`, with their places."""
+    for index, message in enumerate(group.messages, group.start):
+        for number, part in enumerate(message.parts):
+            if isinstance(part, kind):
+                yield (index, number), part
+
+
+def _places(placed: Sequence[tuple[Place, object]]) -> tuple[Place, ...]:
+    return tuple(place for place, _ in placed)
+
+
+def _user(blocks: Sequence[tuple[Place, JsonObject]]) -> _Said:
+    content = _content([block for _, block in blocks])
+    return _Said({"role": "user", "content": content}, _places(blocks))
 
 
 def _content(blocks: Sequence[JsonObject]) -> JsonValue:
@@ -192,32 +310,19 @@ def _content_block(part: Part, info: ModelInfo) -> JsonObject | None:
 
 def _media_block(media: Media, info: ModelInfo) -> JsonObject | None:
     """Return the file as the model takes it, `None` if it takes no such file."""
-    url = f"data:{media.media_type};base64,{media.data}"
-    if media.media_type in IMAGE_TYPES and info.accepts_images:
-        return {"type": "image_url", "image_url": {"url": url}}
-    if media.media_type == "application/pdf" and info.accepts_documents:
-        name = media.name or "document.pdf"
-        return {"type": "file", "file": {"filename": name, "file_data": url}}
-    return None
+    content = content_of(media)
+    if content is None or not content.media_type or content.size > MAX_FILE_BYTES:
+        return None
+    url = f"data:{content.media_type};base64,{media.data}"
+    if content.is_image:
+        return {"type": "image_url", "image_url": {"url": url}} if info.accepts_images else None
+    name = media.name or "document.pdf"
+    file = {"filename": name, "file_data": url}
+    return {"type": "file", "file": dict(file)} if info.accepts_documents else None
 
 
 def _left_out(media: Media) -> str:
-    name = f" {media.name}" if media.name else ""
-    return f"[The file{name} ({media.media_type}) is not shown: this model cannot read it.]"
-
-
-def _assistant(message: Message, info: ModelInfo, dialect: Dialect) -> list[JsonObject]:
-    text, calls = text_of(message), calls_of(message)
-    if not text and not calls:
-        return []
-    spoken: dict[str, JsonValue] = {"role": "assistant", "content": text or None}
-    if calls:
-        spoken["tool_calls"] = [_call(call) for call in calls]
-    if dialect.replays_reasoning:
-        field, reasoning = _reasoning(message, info)
-        if reasoning or calls:
-            spoken[field] = reasoning
-    return [spoken]
+    return left_out(media, "this model cannot read it")
 
 
 def _reasoning(message: Message, info: ModelInfo) -> tuple[str, str]:
@@ -231,28 +336,16 @@ def _reasoning(message: Message, info: ModelInfo) -> tuple[str, str]:
     return field, "".join(texts)
 
 
-def _call(call: ToolCall) -> JsonValue:
-    arguments = call.input if is_object_text(call.input) else "{}"
+def _call(call: ToolCall, call_id: str) -> JsonValue:
+    arguments = object_text(call.input) or "{}"
     return {
-        "id": call.id,
+        "id": call_id,
         "type": "function",
         "function": {"name": call.name, "arguments": arguments},
     }
 
 
-def is_object_text(text: str) -> bool:
-    """Return whether `text` is a JSON object by the letter of JSON."""
-    try:
-        return isinstance(json.loads(text, parse_constant=_refuse), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
-def _result(result: ToolResult, info: ModelInfo) -> JsonObject:
+def _result(result: ToolResult, call_id: str, info: ModelInfo) -> JsonObject:
     notes = [
         "[The file is in the message after the results.]"
         if _media_block(media, info)
@@ -262,19 +355,7 @@ def _result(result: ToolResult, info: ModelInfo) -> JsonObject:
     # The API has no flag for failure, and not every error text says that it is one.
     head = "Error: " if result.is_error and not result.content.lower().startswith("error") else ""
     content = "\n\n".join((f"{head}{result.content or '(no output)'}", *notes))
-    return {"role": "tool", "tool_call_id": result.call_id, "content": content}
-
-
-def _files(results: Iterable[ToolResult], info: ModelInfo) -> list[JsonObject]:
-    """Return the message that carries the files of `results`, if any can be carried."""
-    blocks: list[JsonObject] = []
-    for result in results:
-        for media in result.media:
-            if (block := _media_block(media, info)) is not None:
-                name = f", {media.name}" if media.name else ""
-                label = f"[The file of the tool result {result.call_id}{name}:]"
-                blocks += ({"type": "text", "text": label}, block)
-    return [{"role": "user", "content": _content(blocks)}] if blocks else []
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
 def _tool(tool: ToolSpec) -> JsonValue:
@@ -288,11 +369,10 @@ def _tool(tool: ToolSpec) -> JsonValue:
     }
 
 
-def _dump_all(values: Iterable[JsonObject]) -> tuple[bytes, ...]:
-    return tuple(_dumps(value) for value in values)
-
-
 def _dumps(value: JsonObject | list[JsonValue]) -> bytes:
-    """Return compact UTF-8; a lone surrogate, which no server takes, becomes `?`."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "replace")
+    """Return compact UTF-8."""
+    text = _JSON.encode(value)
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return well_formed(text).encode()

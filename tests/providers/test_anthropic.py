@@ -23,6 +23,7 @@ from crush_kernel.errors import (
     RateLimited,
     RequestRejected,
 )
+from crush_kernel.history.repair import repair
 from crush_kernel.messages import (
     Media,
     Message,
@@ -203,11 +204,12 @@ async def test_thinking_of_another_model_is_left_out(provider: FakeProvider) -> 
 
 
 async def test_thinking_that_was_cut_off_is_left_out(provider: FakeProvider) -> None:
-    body = await sent(provider, request(prompt(), reply(Reasoning("Hm")), prompt("go on")))
+    history = repair((prompt(), reply(Reasoning("Hm")), prompt("go on")))
+    body = await sent(provider, request(*history))
     assert [message["role"] for message in body["messages"]] == ["user"]
 
 
-async def test_results_of_several_messages_go_into_one_in_the_order_of_the_calls(
+async def test_results_of_several_messages_go_into_one_with_what_follows(
     provider: FakeProvider,
 ) -> None:
     """Case a04: two parallel calls, one of them failed."""
@@ -216,8 +218,9 @@ async def test_results_of_several_messages_go_into_one_in_the_order_of_the_calls
         request(
             prompt(),
             reply(ToolCall("t1", "view", "{}"), ToolCall("t2", "view", "{}")),
-            results(ToolResult("t2", "no such file", is_error=True), ToolResult("t1", "text")),
+            results(ToolResult("t1", "text")),
             prompt("and?"),
+            results(ToolResult("t2", "no such file", is_error=True)),
         ),
     )
     text = {"type": "text", "text": "text"}

@@ -4,14 +4,13 @@ Pure. Works on any history that `ModelRequest` can carry: replies of other provi
 that failed, were denied or interrupted, prompts without text.
 """
 
-import json
 import re
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Literal
 
 from pydantic import JsonValue
 
-from crush_kernel.messages import Message, Text, ToolCall, ToolResult, calls_of
+from crush_kernel.messages import Message, Text, ToolCall, ToolResult, calls_of, object_in
 
 Outcome = Literal["ok", "failed", "denied"]
 
@@ -53,11 +52,7 @@ class Answered:
     @property
     def arguments(self) -> dict[str, JsonValue]:
         """Return the arguments, empty if the model wrote no object."""
-        try:
-            value = json.loads(self.call.input)
-        except (ValueError, RecursionError):
-            return {}
-        return cast("dict[str, JsonValue]", value) if isinstance(value, dict) else {}
+        return object_in(self.call.input) or {}
 
     @property
     def target(self) -> str:

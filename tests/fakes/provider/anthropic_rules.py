@@ -212,6 +212,7 @@ def check_body(body: JsonObject, sent: SentThinking) -> None:
         path = ".".join(str(key) for key in first["loc"])
         raise Refused(f"{path}: {first['msg']}") from error
     _check_order(request.messages)
+    _check_ends(request.messages)
     _check_texts(request)
     _check_files(request.messages)
     _check_tools(request)
@@ -244,6 +245,14 @@ def _check_order(messages: list[_Message]) -> None:
             raise Refused("messages: final assistant content cannot end with trailing whitespace")
 
 
+def _check_ends(messages: list[_Message]) -> None:
+    for number, message in enumerate(messages):
+        if isinstance((*_blocks(message), None)[-1], _ThinkingBlock):
+            raise Refused(
+                f"messages.{number}: The final block in an assistant message cannot be `thinking`."
+            )
+
+
 def _last_text(blocks: list[_AssistantBlock]) -> str:
     block = blocks[-1]
     return block.text if isinstance(block, _Text) else ""
@@ -274,14 +283,21 @@ def _check_texts(request: _Body) -> None:
 
 def _check_files(messages: list[_Message]) -> None:
     for number, message in enumerate(messages):
-        for block in _blocks(message):
-            inner = block.content if isinstance(block, _ToolResult) else [block]
-            for part in inner if isinstance(inner, list) else []:
-                if not isinstance(part, _Image | _Document):
-                    continue
-                problem = check_media(part.source.media_type, part.source.data)
-                if problem:
-                    raise Refused(f"messages.{number}.content.source.base64: {problem}")
+        for index, block in enumerate(_blocks(message)):
+            path = f"messages.{number}.content.{index}"
+            if not isinstance(block, _ToolResult):
+                _check_file(block, path)
+            elif isinstance(block.content, list):
+                for inner, part in enumerate(block.content):
+                    _check_file(part, f"{path}.tool_result.content.{inner}")
+
+
+def _check_file(block: object, path: str) -> None:
+    if not isinstance(block, _Image | _Document):
+        return
+    if problem := check_media(block.source.media_type, block.source.data):
+        kind = "image" if isinstance(block, _Image) else "pdf"
+        raise Refused(f"{path}.{kind}.source.base64.data: {problem}")
 
 
 def _check_tools(request: _Body) -> None:
