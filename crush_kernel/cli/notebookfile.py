@@ -17,16 +17,13 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import nbformat as untyped_nbformat
-
+from crush_kernel.cli.notebookformat import nbformat
 from crush_kernel.cli.records import Notebook
 from crush_kernel.cli.usage import UsageError
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.kernel.plaintext import visible
-
-nbformat: Any = untyped_nbformat  # its functions carry no types
 
 _MINOR_WITH_IDS: Final = 5
 """Cells have ids since nbformat 4.5."""

@@ -9,13 +9,10 @@ Source: the comm's protocol, see `kernel.notebookcomm`.
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
-import nbformat as untyped_nbformat
-
+from crush_kernel.cli.notebookformat import nbformat
 from crush_kernel.cli.records import KEY, Json, Notebook, shown_record
-
-nbformat: Any = untyped_nbformat  # its functions carry no types
 
 TARGET: Final = "crush.notebook"
 VERSION: Final = 1

@@ -166,9 +166,11 @@ def exit_code(cells: tuple[CellFinished, ...], *, is_stopped: bool, is_broken: b
         is_broken: whether something other than a cell has failed, such as saving.
     """
     statuses = {cell.status for cell in cells}
+    if is_broken:
+        return 1
     if is_stopped:
         return 130
-    if is_broken or statuses & {"failed", "timed_out", "died"}:
+    if statuses & {"failed", "timed_out", "died"}:
         return 1
     if "interrupted" in statuses:
         return 130

@@ -145,3 +145,12 @@ def test_help_and_version_load_nothing_heavy() -> None:
     )
 
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_run_does_not_wait_for_a_grammar_that_no_notebook_needs() -> None:
+    code = "import sys, crush_kernel.cli.run; print({'rfc3987_syntax', 'lark'} & set(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
+
+    assert done.stdout.strip() == "set()"

@@ -224,6 +224,9 @@ def cell(status: Status, denied: int = 0) -> CellFinished:
         pytest.param([cell("ok", denied=1)], {"is_stopped": True}, 130, id="stopped"),
         pytest.param([cell("failed")], {"is_stopped": True}, 130, id="failed and stopped"),
         pytest.param([cell("ok")], {"is_broken": True}, 1, id="not saved"),
+        pytest.param(
+            [cell("ok")], {"is_broken": True, "is_stopped": True}, 1, id="stopped and not saved"
+        ),
     ],
 )
 def test_the_exit_code_says_the_worst(
