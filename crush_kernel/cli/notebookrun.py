@@ -158,7 +158,7 @@ class NotebookRun:
         started, kept = anyio.current_time(), kept_record(cell)
         try:
             status, reply = await self._within_time(index)
-            if status == "died" and kept_record(cell) is kept:
+            if reply.status == "died" and kept_record(cell) is kept:
                 # Of an earlier run: it does not go with what the cell shows now.
                 cell["metadata"].pop(KEY, None)
         finally:
@@ -203,9 +203,11 @@ class NotebookRun:
             tasks.start_soon(stop_late)
             reply = await self._client.run_cell(index)
             tasks.cancel_scope.cancel()
-        if is_late and reply.status in ("interrupted", "died"):
-            return "timed_out", reply
-        return _STATUSES[reply.status], reply
+        status = _STATUSES[reply.status]
+        if status in ("interrupted", "died") and (is_late or self._is_stopping):
+            # Also when only the end of the kernel could stop it.
+            return "timed_out" if is_late else "interrupted", reply
+        return status, reply
 
     def _on_turn(self, cell_id: str, record: Json) -> None:
         news = self._news.get(cell_id)
