@@ -38,6 +38,8 @@ _THINKING: Final = re.compile(
 )
 _IMAGE: Final = re.compile(r"image|picture", re.IGNORECASE)
 _DOCUMENT: Final = re.compile(r"\bpdfs?\b|\bdocuments?\b|\bfiles?\b|file_data", re.IGNORECASE)
+_MANY: Final = re.compile(r"many-image", re.IGNORECASE)
+"""A limit for each of many images: the refusal names one, and the next one would follow."""
 _ARGUMENTS: Final = re.compile(r"arguments|tool_use\.input", re.IGNORECASE)
 _PAIRS: Final = re.compile(r"tool_(use|call)_?ids?\b|must be unique", re.IGNORECASE)
 """How calls and results go together, for which no single part is to blame."""
@@ -68,14 +70,13 @@ def blamed(refusal: RequestRejected, messages: tuple[Message, ...]) -> Blame | N
     if _THINKING.search(words):
         thinking = [part for m in messages for part in m.parts if isinstance(part, Reasoning)]
         return _blame(thinking, "the thinking in earlier replies, which is")
-    if files := _refused_files(words, named, messages, refusal.provider):
-        return _blame(files, _named(files))
+    if _ARGUMENTS.search(words):
+        calls = _refused_calls(words, named, messages)
+        return _blame(calls, "the arguments of a tool call, which are")
     if _PAIRS.search(words):
         return None
-    if _ARGUMENTS.search(words):
-        return _blame(
-            _refused_calls(words, named, messages), "the arguments of a tool call, which are"
-        )
+    if files := _refused_files(words, named, messages, refusal.provider):
+        return _blame(files, _named(files))
     if len(named) == 1 and isinstance(named[0], ToolResult):
         return _blame(named, "the result of a tool call, which is")
     return None
@@ -108,7 +109,10 @@ def _refused_files(
     What stands before a reply of the provider was taken by it, so it is rather to blame for
     what came later.
     """
+    everything = [part for message in messages for part in message.parts]
     is_wanted = _file_filter(words)
+    if _MANY.search(words):
+        return list(filter(_is_image, _files(everything)))
     if found := [media for media in _files(named) if is_wanted is None or is_wanted(media)]:
         return found
     if is_wanted is None:
@@ -116,12 +120,8 @@ def _refused_files(
     replies = [
         i for i, m in enumerate(messages) if m.role == "assistant" and m.provider == provider
     ]
-    start = replies[-1] if replies else 0
-    for candidates in (messages[start:], messages):
-        parts = [part for message in candidates for part in message.parts]
-        if found := list(filter(is_wanted, _files(parts))):
-            return found
-    return []
+    newer = [part for message in messages[max(replies, default=0) :] for part in message.parts]
+    return list(filter(is_wanted, _files(newer))) or list(filter(is_wanted, _files(everything)))
 
 
 def _file_filter(words: str) -> Callable[[Media], bool] | None:
@@ -147,17 +147,11 @@ def _files(parts: Iterable[Part]) -> Iterator[Media]:
 
 
 def _named(files: Sequence[Media]) -> str:
-    kind = "image" if all(map(_is_image, files)) else "file"
+    noun = "image" if all(map(_is_image, files)) else "file"
     if len(files) > 1:
-        return f"{len(files)} {kind}s, which are"
+        return f"{len(files)} {noun}s, which are"
     name = " ".join(files[0].name.split())
-    return (
-        f"the {kind} {name}, which is"
-        if name
-        else f"an {kind}, which is"
-        if kind == "image"
-        else "a file, which is"
-    )
+    return f"the {noun} {name}, which is" if name else f"the {noun}, which is"
 
 
 def _refused_calls(

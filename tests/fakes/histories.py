@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from crush_kernel.history.repair import INTERRUPTED
@@ -26,6 +27,9 @@ MODEL: Final = "m"
 
 PNG: Final = base64.b64encode(b"\x89PNG\r\n\x1a\n rest").decode()
 PDF: Final = base64.b64encode(b"%PDF-1.7 rest").decode()
+
+SOME: Final = settings(max_examples=40)
+"""For laws about histories, which take a while to draw."""
 
 History: TypeAlias = tuple[Message, ...]
 Damage: TypeAlias = Callable[[list[Message], int, int], list[Message]]

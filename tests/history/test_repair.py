@@ -28,7 +28,7 @@ from crush_kernel.messages import (
     text_of,
     well_formed,
 )
-from tests.fakes.histories import History, damaged_histories, sound_histories, thinking
+from tests.fakes.histories import SOME, History, damaged_histories, sound_histories, thinking
 
 USER = Message("user", (Text("list the files"),))
 CALL = Message("assistant", (ToolCall("c1", "ls", "{}"),))
@@ -252,17 +252,20 @@ def test_a_command_of_the_users_is_told_in_words() -> None:
     assert "boom" in text_of(message)
 
 
+@SOME
 @given(sound_histories())
 def test_what_is_sound_stays_as_it_is(history: History) -> None:
     assert repair(history) == history
 
 
+@SOME
 @given(damaged_histories())
 def test_repair_is_idempotent(history: History) -> None:
     once = repair(history)
     assert repair(once) == once
 
 
+@SOME
 @given(damaged_histories(), st.integers(0, 30))
 def test_every_call_is_answered_once_and_at_once_in_order(history: History, cut: int) -> None:
     repaired = repair(history[:cut])
@@ -274,6 +277,7 @@ def test_every_call_is_answered_once_and_at_once_in_order(history: History, cut:
             assert len(answers) == len(parts)
 
 
+@SOME
 @given(damaged_histories())
 def test_what_is_sent_is_unique_valid_and_encodable(history: History) -> None:
     repaired = repair(history)
@@ -289,6 +293,7 @@ def test_what_is_sent_is_unique_valid_and_encodable(history: History) -> None:
         text_of(message).encode("utf-8")
 
 
+@SOME
 @given(damaged_histories())
 def test_every_text_is_kept_in_order(history: History) -> None:
     said = dict.fromkeys(text.strip() for text in texts_in(history) if text.strip())
@@ -296,6 +301,7 @@ def test_every_text_is_kept_in_order(history: History) -> None:
     assert [text for text in kept if not text.startswith("I ran `")] == list(said)
 
 
+@SOME
 @given(damaged_histories())
 def test_every_answer_to_a_call_before_it_is_kept(history: History) -> None:
     asked = [(i, call.id) for i, m in enumerate(history) for call in calls_in(m)]

@@ -7,11 +7,12 @@ from crush_kernel.history.quarantine import Key, without
 from crush_kernel.history.repair import repair
 from crush_kernel.history.repairer import Repairer
 from crush_kernel.messages import Media, Text, ToolCall, ToolResult
-from tests.fakes.histories import History, damaged_histories, reply, results, user
+from tests.fakes.histories import SOME, History, damaged_histories, reply, results, user
 
 PROMPT = user(Text("go"))
 
 
+@SOME
 @given(damaged_histories(), st.integers(0, 30))
 def test_a_history_that_grows(history: History, length: int) -> None:
     repairer = Repairer()
@@ -20,13 +21,15 @@ def test_a_history_that_grows(history: History, length: int) -> None:
         assert repairer.repaired(context, running[:end]) == repair(context + running[:end])
 
 
-@given(st.lists(st.tuples(damaged_histories(), damaged_histories()), max_size=4))
+@SOME
+@given(st.lists(st.tuples(damaged_histories(), damaged_histories()), max_size=3))
 def test_histories_that_have_nothing_in_common(pairs: list[tuple[History, History]]) -> None:
     repairer = Repairer()
     for context, running in pairs:
         assert repairer.repaired(context, running) == repair(context + running)
 
 
+@SOME
 @given(damaged_histories(), st.data())
 def test_a_history_whose_cells_change(history: History, data: st.DataObject) -> None:
     repairer = Repairer()
@@ -62,6 +65,7 @@ def keys_of(history: History) -> st.SearchStrategy[frozenset[Key]]:
     return st.frozensets(st.sampled_from(keys)) if keys else st.just(frozenset())
 
 
+@SOME
 @given(damaged_histories(), st.data())
 def test_what_was_refused_stays_out(history: History, data: st.DataObject) -> None:
     repairer = Repairer()

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -123,6 +124,55 @@ def test_parts_that_have_no_place_in_a_message_are_left_out() -> None:
     history = (Message("user", (Text("hi"),)), Message("assistant", stray))
     body = RequestEncoder(INFO, use_cache=False).encode(ModelRequest("", history))
     assert sent(body)["messages"] == [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
+
+
+def blocks(*parts: Part, use_cache: bool = False) -> list[JsonObject]:
+    """Return the blocks that a reply of these parts is sent as."""
+    history = (Message("user", (Text("hi"),)), Message("assistant", parts, "anthropic", "m"))
+    body = RequestEncoder(INFO, use_cache=use_cache).encode(ModelRequest("s", history, TOOLS))
+    return cast("list[dict[str, list[JsonObject]]]", sent(body)["messages"])[1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("data", "is_sent"),
+    [
+        pytest.param(THINKING, True, id="as it came"),
+        pytest.param({**THINKING, "thinking": ""}, True, id="empty, and signed"),
+        pytest.param({"type": "redacted_thinking", "data": "x+/="}, True, id="redacted"),
+        pytest.param({}, False, id="cut off"),
+        pytest.param({**THINKING, "signature": ""}, False, id="not signed"),
+        pytest.param({"type": "thinking", "thinking": "Hm"}, False, id="without a signature"),
+        pytest.param({"type": "redacted_thinking", "data": ""}, False, id="redacted, cut off"),
+        pytest.param({**THINKING, "thinking": "a\ud800"}, False, id="that is not even text"),
+        pytest.param({"field": "reasoning_content"}, False, id="of another protocol"),
+    ],
+)
+def test_thinking_is_sent_byte_for_byte_or_not_at_all(data: JsonObject, *, is_sent: bool) -> None:
+    text: JsonObject = {"type": "text", "text": "ok"}
+    assert blocks(Reasoning("Hm", data), Text("ok")) == ([data, text] if is_sent else [text])
+
+
+def test_a_cache_mark_that_came_with_the_history_is_dropped() -> None:
+    marked: JsonObject = {**THINKING, "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    assert blocks(Reasoning("Hm", marked), Text("ok"))[0] == THINKING
+
+
+def test_the_blocks_of_a_reply_keep_their_order() -> None:
+    hm: JsonObject = {**THINKING, "thinking": "hm"}
+    aha: JsonObject = {**THINKING, "thinking": "aha"}
+    view, bash = ToolCall("a", "view", "{}"), ToolCall("b", "bash", "{}")
+    parts = (Reasoning("hm", hm), view, Reasoning("aha", aha), Text("and"), bash)
+    types = [block["type"] for block in blocks(*parts)]
+    assert types == ["thinking", "tool_use", "thinking", "text", "tool_use"]
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"b":1.0,"a":-0,"c":12345678901234567890123,"b":1e999}', ' { "a" : "\\u00e9" } ']
+)
+def test_arguments_go_out_as_the_model_wrote_them(arguments: str) -> None:
+    history = (Message("assistant", (ToolCall("t", "view", arguments),)),)
+    body = RequestEncoder(INFO, use_cache=False).encode(ModelRequest("", history, TOOLS))
+    assert f'"input":{arguments}}}'.encode() in body
 
 
 def test_a_command_of_the_user_between_calls_and_results_goes_after_them() -> None:

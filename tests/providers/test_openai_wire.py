@@ -1,6 +1,7 @@
 """What is sent to OpenAI-compatible servers is what the strictest of them takes."""
 
 import json
+import re
 from typing import TypedDict, cast
 
 import pytest
@@ -53,6 +54,7 @@ class Said(TypedDict, total=False):
     role: str
     content: str | list[Block] | None
     tool_calls: list[Call]
+    tool_call_id: str
     reasoning_content: str
     reasoning: str
 
@@ -377,6 +379,34 @@ NEW = Dialect(limit_field="max_completion_tokens")
             OLD,
             id="thinking is not wanted back",
         ),
+        pytest.param(
+            OLD,
+            "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
+            Dialect(id_length=9),
+            id="ids are wanted in one form",
+        ),
+        pytest.param(
+            OLD,
+            "Tool call IDs should be alphanumeric strings with length 9!",
+            Dialect(id_length=9),
+            id="...in the words of a chat template",
+        ),
+        pytest.param(
+            Dialect(id_length=9), "tool call id: must have a length of 9", None, id="...heeded"
+        ),
+        pytest.param(
+            OLD,
+            "Unexpected role 'user' after role 'tool'",
+            Dialect(answers_results=True),
+            id="a reply is wanted after results",
+        ),
+        pytest.param(
+            OLD,
+            "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with "
+            "maximum length 40, but instead got a string with length 90.",
+            None,
+            id="an id that is too long",
+        ),
         pytest.param(OLD, "max_tokens is too large: 200000", None, id="a limit that is too high"),
         pytest.param(NEW, "'max_tokens' is not supported", None, id="what was not sent"),
         pytest.param(
@@ -390,3 +420,51 @@ def test_a_refusal_that_names_a_parameter_teaches(
     dialect: Dialect, complaint: str, better: Dialect | None
 ) -> None:
     assert adapted(dialect, complaint) == better
+
+
+def ids_sent(*call_ids: str, dialect: Dialect) -> tuple[list[str], list[str]]:
+    """Return the ids of calls and of their results as they are sent."""
+    calls = reply(*(ToolCall(call_id, "ls", "{}") for call_id in call_ids))
+    results = Message("tool", tuple(ToolResult(call_id, "x") for call_id in call_ids))
+    asked, *answered = wire(calls, results, dialect=dialect)
+    called = [call["id"] for call in asked.get("tool_calls", [])]
+    return called, [str(message.get("tool_call_id")) for message in answered]
+
+
+@pytest.mark.parametrize(
+    ("call_id", "sent"),
+    [
+        pytest.param("D681PevKs", "D681PevKs", id="one of its own"),
+        pytest.param("toolu_01AbCdEf", None, id="another provider's"),
+        pytest.param("call_1", None, id="a short one"),
+        pytest.param("", None, id="none"),
+    ],
+)
+def test_ids_fit_a_server_that_wants_them_in_one_form(call_id: str, sent: str | None) -> None:
+    called, answered = ids_sent(call_id, dialect=dialect_of("mistral"))
+    assert called == answered
+    assert called == [sent] or (sent is None and re.fullmatch("[a-zA-Z0-9]{9}", called[0]))
+    assert ids_sent(call_id, dialect=dialect_of("mistral")) == (called, answered)
+
+
+@given(st.lists(st.text("ab1", max_size=9) | st.text(max_size=40), unique=True, max_size=30))
+def test_ids_that_are_made_to_fit_stay_different(call_ids: list[str]) -> None:
+    for length in (2, 9):
+        called, answered = ids_sent(*call_ids, dialect=Dialect(id_length=length))
+        assert called == answered
+        assert len(set(called)) == len(call_ids)
+
+
+def test_a_reply_stands_between_results_and_a_prompt_where_one_has_to() -> None:
+    history = (
+        user(Text("ls")),
+        reply(ToolCall("c1", "ls", "{}")),
+        Message("tool", (ToolResult("c1", "a.py"),)),
+        user(Text("and now?")),
+    )
+    roles = [message.get("role") for message in wire(*history)]
+    assert roles == ["user", "assistant", "tool", "user"]
+    roles = [message.get("role") for message in wire(*history, dialect=dialect_of("mistral"))]
+    assert roles == ["user", "assistant", "tool", "assistant", "user"]
+    roles = [message.get("role") for message in wire(*history[:3], dialect=dialect_of("mistral"))]
+    assert roles == ["user", "assistant", "tool"]
