@@ -10,17 +10,26 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
 from crush_kernel.agent.agent import Agent, Watcher
-from crush_kernel.config.directories import project_root
+from crush_kernel.agent.events import Emit, Event, Notice, TurnFinished
+from crush_kernel.config.directories import project_data_directory, project_root
 from crush_kernel.config.settings import Settings, read_settings
 from crush_kernel.config.state import FILE_NAME, ModelChoice, State
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.history.conversation import CellRun
+from crush_kernel.history.journal import Journal
+from crush_kernel.history.notebook import NotebookContents
+from crush_kernel.history.notebookfile import read_notebook_file
+from crush_kernel.history.ownership import user_mark
+from crush_kernel.history.redaction import Redactor
+from crush_kernel.history.session import Session
+from crush_kernel.history.turn import TurnState
 from crush_kernel.messages import Message, ShellCommand
 from crush_kernel.permissions.gate import Gate
 from crush_kernel.prompt.place import gather_facts
@@ -47,6 +56,11 @@ logger = logging.getLogger(__name__)
 INTERRUPTED_EXIT = 130
 """What a shell reports of a command that the user stopped."""
 
+FAILED_EXIT = 127
+"""What a shell reports of a command that it cannot start."""
+
+CUT_SHORT = "[the kernel stopped while this ran]"
+
 
 @dataclass(slots=True)
 class Runtime:
@@ -59,6 +73,7 @@ class Runtime:
     shell: Shell
     attachments: Attachments
     state: State
+    session: Session
     _model: Model | None = None
     _opening: anyio.Lock = field(default_factory=anyio.Lock)
 
@@ -95,20 +110,46 @@ class Runtime:
         await anyio.to_thread.run_sync(self.state.remember, "large", choice)
         return info
 
-    async def prompt(self, text: str, *, cell_id: str, watcher: Watcher) -> None:
-        """Run one turn on what a cell says, with the files that it mentions attached."""
+    async def begin(self, cell_id: str, text: str) -> CellRun:
+        """Begin the turn of a cell that runs now, and return where it stands.
+
+        If no page has told what the notebook holds, its file does, once.
+        """
+        if not self.session.is_loaded:
+            contents = await anyio.to_thread.run_sync(_contents_of, self.session.notebook)
+            if not self.session.is_loaded:
+                self.session.load(contents, None)
+        return self.session.begin(cell_id, text)
+
+    async def prompt(self, text: str, *, watcher: Watcher) -> None:
+        """Run the turn that was begun on `text`, with the files that it mentions attached."""
         model = await self.model()
+        watcher = Watcher(partial(self._tell, watcher.emit), watcher.asker)
         permit = self.agent.permission_for(watcher)
         parts = await self.attachments.load(text, permit=permit)
-        await self.agent.prompt(
-            Message("user", parts), model=model, place=CellRun(cell_id), watcher=watcher
-        )
+        (message,) = self.session.redactor.redact_messages((Message("user", parts),))
+        for notice in self.session.take_notices():
+            watcher.emit(Notice(notice))
+        await self.agent.prompt(message, model=model, watcher=watcher)
 
-    async def run_command(
-        self, command: str, *, cell_id: str, on_output: Callable[[str], None]
-    ) -> CommandResult:
-        """Run the user's own command; it and its output become part of the conversation."""
+    def _tell(self, emit: Emit, event: Event) -> None:
+        """Tell `event`, before the last one what the session has to say."""
+        if isinstance(event, TurnFinished):
+            for notice in self.session.take_notices():
+                emit(Notice(notice))
+        emit(event)
+
+    async def run_command(self, command: str, *, on_output: Callable[[str], None]) -> CommandResult:
+        """Run the user's own command; it and its output are the turn that was begun."""
         tail = ""
+        talk = self.agent.conversation
+        # Kept before it runs, so that the command is on record whatever happens meanwhile.
+        talk.append(self._remembered(ShellCommand(command, CUT_SHORT, INTERRUPTED_EXIT)))
+
+        def remember(output: str, exit_code: int, end: TurnState) -> None:
+            talk.drop_last()
+            talk.append(self._remembered(ShellCommand(command, output, exit_code)))
+            talk.end(end)
 
         def watch(text: str) -> None:
             nonlocal tail
@@ -121,15 +162,17 @@ class Runtime:
             )
         except anyio.get_cancelled_exc_class():
             output = f"{tail}\n[interrupted]".lstrip()
-            self._remember(ShellCommand(command, output, INTERRUPTED_EXIT), cell_id)
+            remember(output, INTERRUPTED_EXIT, "interrupted")
             raise
-        output = without_base64(result.output)
-        self._remember(ShellCommand(command, output, result.exit_code), cell_id)
+        except CrushKernelError as error:
+            remember(str(error), FAILED_EXIT, "error")
+            raise
+        remember(without_base64(result.output), result.exit_code, "end_turn")
         return result
 
-    def _remember(self, command: ShellCommand, cell_id: str) -> None:
-        self.agent.conversation.begin(Message("user", (command,)), CellRun(cell_id))
-        self.agent.conversation.end("end_turn")
+    def _remembered(self, command: ShellCommand) -> Message:
+        (message,) = self.session.redactor.redact_messages((Message("user", (command,)),))
+        return message
 
     async def aclose(self) -> None:
         """Close the connections to the model."""
@@ -154,8 +197,15 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
     settings = read_settings(environ)
     paths = PathPolicy(root=project_root(cwd), cwd=cwd)
     state = State(settings.directories.data / FILE_NAME)
+    redactor = Redactor(environ, settings.redact_patterns)
+    journal = Journal.open(
+        project_data_directory(cwd, paths.root),
+        clean=redactor.redact_json,
+        mark=user_mark(settings.directories.data),
+    )
+    session = Session(journal=journal, redactor=redactor, notebook=notebook_path(environ))
     async with Shell(settings.environ) as shell:
-        runtime = _build(settings, paths, state, shell)
+        runtime = _build(settings, paths, state, shell, session)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(runtime.warm_up)
             try:
@@ -164,9 +214,26 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
                 tasks.cancel_scope.cancel()
                 with anyio.move_on_after(1, shield=True):
                     await runtime.aclose()
+                journal.close()
 
 
-def _build(settings: Settings, paths: PathPolicy, state: State, shell: Shell) -> Runtime:
+def _contents_of(notebook: Path | None) -> NotebookContents:
+    return NotebookContents() if notebook is None else read_notebook_file(notebook)
+
+
+def notebook_path(environ: Mapping[str, str]) -> Path | None:
+    """Return the notebook that the server started the kernel for, if it says so.
+
+    Source: jupyter_server sets `JPY_SESSION_NAME`; it goes stale when the file is renamed.
+    """
+    name = environ.get("JPY_SESSION_NAME", "")
+    path = Path(name) if name.endswith(".ipynb") and "\0" not in name else None
+    return path if path is not None and path.is_absolute() else None
+
+
+def _build(
+    settings: Settings, paths: PathPolicy, state: State, shell: Shell, session: Session
+) -> Runtime:
     async def system_prompt() -> str:
         today = datetime.now().astimezone().date()
         return render(gather_facts(cwd=paths.cwd, project_root=paths.root, today=today))
@@ -185,10 +252,12 @@ def _build(settings: Settings, paths: PathPolicy, state: State, shell: Shell) ->
             tools=_tools(paths, shell, accepts),
             gate=Gate(settings.permission_mode),
             system_prompt=system_prompt,
+            conversation=session.conversation,
         ),
         shell=shell,
         attachments=Attachments(paths),
         state=state,
+        session=session,
     )
     return runtime
 

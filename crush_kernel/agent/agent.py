@@ -11,7 +11,6 @@ from crush_kernel.agent.events import Emit, PermissionSettled, TurnEnd, TurnFini
 from crush_kernel.agent.loop import TurnLoop
 from crush_kernel.agent.steps import Limits
 from crush_kernel.history.conversation import (
-    CellRun,
     Conversation,
     context_tokens,
     count_calls,
@@ -88,10 +87,8 @@ class Agent:
         """The tools, by name in the order in which the model reads them."""
         return tuple(self._tools[spec.name] for spec in self._specs)
 
-    async def prompt(
-        self, message: Message, *, model: Model, place: CellRun, watcher: Watcher
-    ) -> None:
-        """Run one turn that begins with `message`; the last event is `TurnFinished`.
+    async def prompt(self, message: Message, *, model: Model, watcher: Watcher) -> None:
+        """Say `message` in the turn that was begun and run it; the last event is `TurnFinished`.
 
         Raises:
             CrushKernelError: the turn failed; its message is for the user.
@@ -99,7 +96,7 @@ class Agent:
         Cancelling ends the turn within its clean-up times: running calls are stopped, the
         partial reply is kept, open calls are answered as interrupted.
         """
-        self.conversation.begin(message, place)
+        self.conversation.append(message)
         self._dispatcher = Dispatcher(
             tools=self._tools,
             gate=self.gate,

@@ -38,6 +38,8 @@ class Settings:
     permission_mode: PermissionMode = "default"
     uses_prompt_cache: bool = True
     """Whether requests to Anthropic mark what is to be cached."""
+    redact_patterns: tuple[str, ...] = ()
+    """Regular expressions of what else is a secret, beside what is known to be one."""
     warnings: tuple[str, ...] = ()
     """One sentence for each value that was set aside."""
 
@@ -63,9 +65,14 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         model=_label(environ, "CRUSH_MODEL", warnings),
         small_model=_label(environ, "CRUSH_SMALL_MODEL", warnings),
         permission_mode=_permission_mode(environ, warnings),
+        redact_patterns=_lines(environ.get("CRUSH_REDACT_PATTERNS", "")),
         uses_prompt_cache=not _flag(environ, "CRUSH_DISABLE_ANTHROPIC_CACHE", warnings),
         warnings=tuple(warnings),
     )
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line for line in map(str.strip, text.splitlines()) if line)
 
 
 def _label(environ: Mapping[str, str], name: str, warnings: list[str]) -> str:

@@ -130,6 +130,11 @@ class Conversation:
         return self._running[1].messages if self._running else ()
 
     @property
+    def is_running(self) -> bool:
+        """Whether the turn that began last has not ended."""
+        return self._running is not None and self._running[1].end == "running"
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         """Everything that the turn that began last sees, itself included."""
         return self._context + self.running
@@ -176,8 +181,8 @@ class Conversation:
             self._nameless += 1
         return f"#{self._nameless}"
 
-    def begin(self, prompt: Message | None, place: CellRun) -> Turn:
-        """Begin a turn with `prompt` in `place`; a former turn of the same cell goes."""
+    def begin(self, place: CellRun, *messages: Message) -> Turn:
+        """Begin a turn in `place` with `messages`; a former turn of the same cell goes."""
         cell_id = place.cell_id or self.name_cell()
         former = self._turns.pop(cell_id, None)
         above = [self._turns[cell] for cell in cells_above(cell_id, self._turns, self._order)]
@@ -188,13 +193,11 @@ class Conversation:
             source=place.source,
         )
         self._context = tuple(messages_of(above))
-        self._running = (cell_id, turn)
         self._recorder.began(turn)
-        if prompt is None:
-            self._turns[cell_id] = turn
-        else:
-            self.append(prompt)
-        return self._turns[cell_id]
+        self._set(turn)
+        for message in messages:
+            self.append(message)
+        return self._turn
 
     def append(self, message: Message) -> None:
         """Add `message` to the running turn and count what it used."""

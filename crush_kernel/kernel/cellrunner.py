@@ -5,8 +5,8 @@ are settled before the reply, no widget stays, and the reply says how it went.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -16,15 +16,23 @@ from crush_kernel.agent.agent import Watcher
 from crush_kernel.agent.events import Event, ReasoningAdded, TextAdded, TurnFinished
 from crush_kernel.config.directories import project_data_directory
 from crush_kernel.errors import CrushKernelError
+from crush_kernel.history.conversation import CellRun
+from crush_kernel.history.notebook import RECORD_MIME_TYPE
+from crush_kernel.history.session import CellUpdate
+from crush_kernel.history.turn import Turn, TurnState
 from crush_kernel.kernel import completion, inspection
 from crush_kernel.kernel.bridge import Engine, Mailbox, call_main
 from crush_kernel.kernel.cells import Command, Empty, Prompt, Shell, parse_cell
-from crush_kernel.kernel.commands import COMMANDS, run_command
+from crush_kernel.kernel.commands import COMMANDS, NEW, CommandCall, run_command
 from crush_kernel.kernel.display import FrontEnd, TurnDisplay
+from crush_kernel.kernel.keeping import CellKeeper
 from crush_kernel.kernel.logs import attach_log
+from crush_kernel.kernel.mirror import Mirror
 from crush_kernel.kernel.outlet import Outlet
-from crush_kernel.kernel.render import FooterFacts, Rendered, failure
+from crush_kernel.kernel.pages import Pages
+from crush_kernel.kernel.render import FooterFacts, Rendered, failure, notice
 from crush_kernel.kernel.shellcell import ShellOutput
+from crush_kernel.messages import JsonObject
 from crush_kernel.permissions.gate import Answer, Asker, DenyAll
 from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.providers.base import ModelInfo
@@ -47,38 +55,108 @@ class MainAsker:
         return await call_main(self.loop, partial(self.display.ask, request))
 
 
+@dataclass(slots=True)
+class _Cell:
+    """One run of a cell, and what it needs."""
+
+    code: str
+    cell_id: str
+    outlet: Outlet
+    front_end: FrontEnd
+    keeper: CellKeeper
+    place: CellRun | None = None
+
+
 class CellRunner:
     """Carries out cells, one at a time, and answers what the editor asks about them."""
 
     def __init__(
-        self, runtime: Runtime, engine: Engine[Runtime], loop: asyncio.AbstractEventLoop
+        self,
+        runtime: Runtime,
+        engine: Engine[Runtime],
+        loop: asyncio.AbstractEventLoop,
+        pages: Pages,
+        mirror: Mirror,
     ) -> None:
         self._runtime = runtime
         self._engine = engine
         self._loop = loop
+        self._pages = pages
+        self._mirror = mirror
         attach_log(project_data_directory(runtime.paths.cwd, runtime.paths.root))
         # After a reload the page asks for the state of the widgets that it lost.
         ipywidgets.register_comm_target()  # pyright: ignore[reportUnknownMemberType]
 
-    async def run(self, code: str, *, outlet: Outlet, cell_id: str, allow_stdin: bool) -> Reply:
+    async def run(
+        self, code: str, *, outlet: Outlet, cell_id: str, allow_stdin: bool, execution_count: int
+    ) -> Reply:
         """Carry out the cell `code` and return what its reply says beyond `ok`.
 
         Cancelling stops the work, settles the outputs and is raised on.
         """
-        front_end = front_end_of(cell_id, allow_stdin=allow_stdin)
+        await self._pages.settled(has_page=bool(cell_id))
+        front_end = front_end_of(
+            cell_id, allow_stdin=allow_stdin, is_headless=self._pages.is_headless
+        )
+        shown = self._mirror.begin(cell_id, execution_count)
+        keeper = CellKeeper(self._runtime.session, shown)
+        cell = _Cell(code, cell_id, replace(outlet, keep=keeper.keep), front_end, keeper)
+        end: TurnState = "error"
         try:
-            match parse_cell(code):
-                case Empty():
-                    pass
-                case Prompt(text=text):
-                    await self._prompt(text, outlet, cell_id, front_end)
-                case Command(name=name, arguments=arguments):
-                    await self._command(name, arguments, outlet, front_end)
-                case Shell(command=command):
-                    await self._shell(command, outlet, cell_id, front_end)
+            await self._carry_out(cell)
+            end = "end_turn"
         except CrushKernelError as error:
-            return outlet.fail(error, is_told=front_end == "rich")
+            return cell.outlet.fail(error, is_told=front_end == "rich")
+        except asyncio.CancelledError:
+            end = "interrupted"
+            raise
+        finally:
+            self._end(cell, end)
         return {}
+
+    async def _carry_out(self, cell: "_Cell") -> None:
+        match parse_cell(cell.code):
+            case Empty():
+                pass
+            case Prompt(text=text):
+                await self._prompt(text, cell)
+            case Command(name=name, arguments=arguments):
+                await self._command(name, arguments, cell)
+            case Shell(command=command):
+                await self._shell(command, cell)
+
+    async def _begin(self, cell: "_Cell") -> None:
+        """Begin the turn of `cell`; from here on its outputs are the turn's."""
+        place = await self._on_engine(partial(self._runtime.begin, cell.cell_id, cell.code))
+        cell.place = place
+        cell.keeper.turn_id = place.turn_id
+
+    def _turn(self, cell: "_Cell") -> Turn | None:
+        """Return the turn that `cell` has made, once it has ended."""
+        if cell.place is None:
+            return None
+        turn = self._runtime.session.conversation.turns.get(cell.place.cell_id)
+        is_made = turn is not None and turn.run == cell.place.number and turn.end != "running"
+        return turn if is_made else None
+
+    def _record(self, cell: "_Cell") -> JsonObject | None:
+        """Return what the outputs must carry, since nobody writes metadata."""
+        turn = None if self._pages.has_writer else self._turn(cell)
+        return None if turn is None else turn.record
+
+    def _end(self, cell: "_Cell", end: TurnState) -> None:
+        """Keep the whole turn with its outputs, and tell the pages.
+
+        A turn that could not even begin to be carried out ends here as `end`.
+        """
+        session, shown = self._runtime.session, cell.keeper.shown
+        self._mirror.end(shown)
+        if cell.place is not None and session.conversation.is_running:
+            session.conversation.end(end)
+        if (turn := self._turn(cell)) is not None:
+            session.finish(turn, shown.outputs, shown.execution_count)
+            self._pages.ended(turn, session)
+        self._pages.show_ended(shown)
 
     async def complete(self, code: str, cursor: int) -> Reply:
         """Return the content of a `complete_reply`; `cursor` counts code points."""
@@ -94,30 +172,31 @@ class CellRunner:
         )
         return inspection.reply(markdown)
 
-    async def _prompt(self, text: str, outlet: Outlet, cell_id: str, front_end: FrontEnd) -> None:
+    async def _prompt(self, text: str, cell: "_Cell") -> None:
+        await self._begin(cell)
         display = TurnDisplay(
-            outlet.publish,
+            cell.outlet.publish,
             loop=self._loop,
-            front_end=front_end,
+            front_end=cell.front_end,
             model=self._model_name(),
             stop_tool=self._stop_tool,
-            read_line=outlet.read_line,
+            read_line=cell.outlet.read_line,
         )
         finished: list[TurnFinished] = []
 
         def deliver(event: Event) -> None:
             if isinstance(event, TurnFinished):
                 finished.append(event)
+            cell.keeper.watch(event)
             display.on_event(event)
 
         mailbox = Mailbox(self._loop, deliver, is_bulk=_is_bulk)
-        asker: Asker = DenyAll() if front_end == "headless" else MainAsker(self._loop, display)
+        is_alone = cell.front_end == "headless"
+        asker: Asker = DenyAll() if is_alone else MainAsker(self._loop, display)
         watcher = Watcher(mailbox.post, asker)
         display.start()
         try:
-            await self._on_engine(
-                partial(self._runtime.prompt, text, cell_id=cell_id, watcher=watcher)
-            )
+            await self._on_engine(partial(self._runtime.prompt, text, watcher=watcher))
         except CrushKernelError as error:
             mailbox.drain()
             display.fail(error)
@@ -128,32 +207,60 @@ class CellRunner:
             raise
         finally:
             mailbox.drain()
-            display.finish(self._footer(finished[-1] if finished else None))
+            facts = self._footer(finished[-1] if finished else None)
+            display.finish(facts, self._record(cell))
 
-    async def _command(
-        self, name: str, arguments: str, outlet: Outlet, front_end: FrontEnd
-    ) -> None:
+    async def _command(self, name: str, arguments: str, cell: "_Cell") -> None:
+        if name == NEW and not arguments:
+            await self._start_afresh(cell)
+            return
+        call = CommandCall(arguments, self._runtime, cell.cell_id)
         try:
-            markdown = await self._on_engine(partial(run_command, name, arguments, self._runtime))
+            answer = await self._on_engine(partial(run_command, name, call))
         except CrushKernelError as error:
-            if front_end != "console":
-                show(failure(error), outlet, front_end)
+            if cell.front_end != "console":
+                show(failure(error), cell)
             raise
-        show(Rendered(markdown, markdown), outlet, front_end)
+        show(Rendered(answer.markdown, answer.markdown), cell)
+        for output in answer.outputs:
+            cell.outlet.publish("display_data", {**output, "transient": {}})
+        self._update(answer.updates)
 
-    async def _shell(self, command: str, outlet: Outlet, cell_id: str, front_end: FrontEnd) -> None:
-        output = ShellOutput(outlet, front_end)
+    def _update(self, updates: Sequence[CellUpdate]) -> None:
+        """Have the pages show cells as a command has changed them."""
+        if updates:
+            self._pages.tell_turns(updates, self._runtime.session)
+            self._pages.show(
+                [
+                    self._mirror.restore(each.cell_id, each.outputs, each.execution_count)
+                    for each in updates
+                    if each.outputs is not None
+                ]
+            )
+
+    async def _start_afresh(self, cell: "_Cell") -> None:
+        await self._begin(cell)
+
+        async def start() -> None:
+            self._runtime.session.conversation.end("end_turn", is_start=True)
+
+        await self._on_engine(start)
+        show(notice("The cells below know nothing of what is above."), cell, self._record(cell))
+
+    async def _shell(self, command: str, cell: "_Cell") -> None:
+        await self._begin(cell)
+        output = ShellOutput(cell.outlet, cell.front_end)
         tails = Mailbox(self._loop, output.progress, is_bulk=lambda _: True)
         try:
             result = await self._on_engine(
-                partial(self._runtime.run_command, command, cell_id=cell_id, on_output=tails.post)
+                partial(self._runtime.run_command, command, on_output=tails.post)
             )
         except asyncio.CancelledError:
             tails.drain()
-            output.interrupted()
+            output.interrupted(self._record(cell))
             raise
         tails.drain()
-        output.finish(result)
+        output.finish(result, self._record(cell))
 
     async def _on_engine(self, work: Callable[[], Awaitable[T]]) -> T:
         return await self._engine.call(work).result()
@@ -200,10 +307,18 @@ class CellRunner:
         return tuple(notes)
 
 
-def front_end_of(cell_id: str, *, allow_stdin: bool) -> FrontEnd:
-    """Return what kind of front end sent a cell, by what its request tells (design §7)."""
-    if cell_id:
+def front_end_of(cell_id: str, *, allow_stdin: bool, is_headless: bool = False) -> FrontEnd:
+    """Return what kind of front end sent a cell, by what its request tells (design §7).
+
+    Args:
+        cell_id: the id that the front end gave.
+        allow_stdin: whether it has a keyboard.
+        is_headless: whether it said that nobody is there to press a button.
+    """
+    if cell_id and not is_headless:
         return "rich"
+    if is_headless:
+        return "headless"
     return "console" if allow_stdin else "headless"
 
 
@@ -211,7 +326,8 @@ def footer_of(turn: TurnFinished, info: ModelInfo, notes: tuple[str, ...]) -> Fo
     """Return what the last line of `turn` says."""
     return FooterFacts(
         model=info.id,
-        duration_s=turn.duration_s,
+        # The stand-in takes no time worth telling, and the same notebook is to read the same.
+        duration_s=None if info.provider == "offline" else turn.duration_s,
         context_tokens=turn.context_tokens,
         context_window=info.context_window,
         usage=turn.usage,
@@ -221,13 +337,15 @@ def footer_of(turn: TurnFinished, info: ModelInfo, notes: tuple[str, ...]) -> Fo
     )
 
 
-def show(what: Rendered, outlet: Outlet, front_end: FrontEnd) -> None:
-    """Show something that will not change any more."""
-    if front_end == "console":
-        outlet.publish("stream", {"name": "stdout", "text": f"{what.plain}\n"})
-    else:
-        content: Reply = {"data": what.bundle(), "metadata": {}, "transient": {}}
-        outlet.publish("display_data", content)
+def show(what: Rendered, cell: "_Cell", record: JsonObject | None = None) -> None:
+    """Show something that will not change any more, with the turn that is kept beside it."""
+    if cell.front_end == "console":
+        cell.outlet.publish("stream", {"name": "stdout", "text": f"{what.plain}\n"})
+        return
+    data: Reply = {**what.bundle()}
+    if record is not None:
+        data[RECORD_MIME_TYPE] = record
+    cell.outlet.publish("display_data", {"data": data, "metadata": {}, "transient": {}})
 
 
 def _is_bulk(event: Event) -> bool:

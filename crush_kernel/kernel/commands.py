@@ -15,11 +15,16 @@ from rapidfuzz import process
 
 from crush_kernel import __version__
 from crush_kernel.errors import CommandError
+from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
+from crush_kernel.kernel.notebookcommands import replay, versions
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import money, thousands
 from crush_kernel.messages import Usage
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
+
+NEW = "new"
+"""The command that is a turn: what runs the cells carries it out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +36,12 @@ class SlashCommand:
     """How to write it, arguments included."""
     summary: str
     """What it does, in a few words."""
-    run: Callable[[str, Runtime], Awaitable[str]]
-    """Takes the arguments and gives Markdown."""
+    run: Callable[[CommandCall], Awaitable[str | CommandAnswer]]
+    """Gives what to show; Markdown alone will do."""
 
 
-async def run_command(name: str, arguments: str, runtime: Runtime) -> str:
-    """Carry out `/name arguments` and return what to show, in Markdown.
+async def run_command(name: str, call: CommandCall) -> CommandAnswer:
+    """Carry out `/name arguments` and return what to show.
 
     Raises:
         CommandError: there is no such command, or it cannot be carried out.
@@ -44,7 +49,8 @@ async def run_command(name: str, arguments: str, runtime: Runtime) -> str:
     command = COMMANDS.get(name)
     if command is None:
         raise unknown(name)
-    return await command.run(arguments, runtime)
+    answer = await command.run(call)
+    return CommandAnswer(answer) if isinstance(answer, str) else answer
 
 
 def unknown(name: str) -> CommandError:
@@ -58,7 +64,7 @@ def unknown(name: str) -> CommandError:
     )
 
 
-async def _help(arguments: str, runtime: Runtime) -> str:  # noqa: ARG001 - one signature
+async def _help(call: CommandCall) -> str:  # noqa: ARG001 - one signature
     rows = "\n".join(f"| `{command.usage}` | {command.summary} |" for command in COMMANDS.values())
     return (
         "Write what you want in a cell and run it: that is a turn of the agent. The cells above "
@@ -72,7 +78,8 @@ async def _help(arguments: str, runtime: Runtime) -> str:  # noqa: ARG001 - one 
     )
 
 
-async def _model(arguments: str, runtime: Runtime) -> str:
+async def _model(call: CommandCall) -> str:
+    arguments, runtime = call.arguments, call.runtime
     if arguments == "keep":
         info = await runtime.keep_model()
         return f"New notebooks begin with {code_span(info.label)}."
@@ -101,7 +108,8 @@ async def _model_list(runtime: Runtime) -> str:
     return "\n".join(lines)
 
 
-async def _status(arguments: str, runtime: Runtime) -> str:  # noqa: ARG001
+async def _status(call: CommandCall) -> str:
+    runtime = call.runtime
     info = (await runtime.model()).info
     talk = runtime.agent.conversation
     rows = (
@@ -122,7 +130,15 @@ async def _status(arguments: str, runtime: Runtime) -> str:  # noqa: ARG001
     return f"| | |\n|---|---|\n{table}\n{notes}"
 
 
-async def _cost(arguments: str, runtime: Runtime) -> str:  # noqa: ARG001
+async def _new(call: CommandCall) -> str:
+    raise CommandError(
+        f"/new takes nothing, and {call.arguments!r} came with it.",
+        hint="Write /new alone in a cell.",
+    )
+
+
+async def _cost(call: CommandCall) -> str:
+    runtime = call.runtime
     spent = runtime.agent.conversation.spent_by_model
     if not spent:
         return "Nothing was spent yet."
@@ -169,5 +185,13 @@ COMMANDS = {
         ),
         SlashCommand("status", "/status", "shows model, permissions, folder, versions", _status),
         SlashCommand("cost", "/cost", "shows the tokens and money spent", _cost),
+        SlashCommand(NEW, "/new", "starts afresh: cells below know nothing of those above", _new),
+        SlashCommand("replay", "/replay [n]", "shows the turn above again, or the nth", replay),
+        SlashCommand(
+            "versions",
+            "/versions [restore n]",
+            "lists the runs of the cell above, or brings one back",
+            versions,
+        ),
     )
 }

@@ -5,7 +5,7 @@ stays.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from crush_kernel.agent.events import (
     Event,
@@ -104,7 +104,11 @@ class ConsoleDisplay:
         """Show that the user stopped the turn."""
         self._line("interrupted")
 
-    def finish(self, facts: FooterFacts | None) -> None:
+    def finish(
+        self,
+        facts: FooterFacts | None,
+        record: Mapping[str, object] | None = None,  # noqa: ARG002 - a console keeps no outputs
+    ) -> None:
         """Write out what is left, and the footer."""
         if facts is not None:
             self._line("")

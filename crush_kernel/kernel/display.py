@@ -10,7 +10,7 @@ Runs on the main loop, all of it.
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
 
 from crush_kernel.agent.events import Event, ReasoningAdded, ReplyDropped, TextAdded
@@ -103,11 +103,18 @@ class TurnDisplay:
         if not self._is_over:
             self._writer.interrupted()
 
-    def finish(self, facts: FooterFacts | None = None) -> None:
-        """Show the final state at once and close all widgets; safe to repeat."""
+    def finish(
+        self, facts: FooterFacts | None = None, record: Mapping[str, object] | None = None
+    ) -> None:
+        """Show the final state at once and close all widgets; safe to repeat.
+
+        Args:
+            facts: what the last line says.
+            record: the turn, to be kept with what is shown where nobody keeps it elsewhere.
+        """
         if not self._is_over:
             self._is_over = True
-            self._writer.finish(facts)
+            self._writer.finish(facts, record)
 
 
 class _SlotDisplay:
@@ -187,13 +194,13 @@ class _SlotDisplay:
         self._transcript.add(render.interrupted())
         self._touch()
 
-    def finish(self, facts: FooterFacts | None) -> None:
+    def finish(self, facts: FooterFacts | None, record: Mapping[str, object] | None) -> None:
         self._is_over = True
         self._cancel_timer()
         try:
             self._transcript.end()
             self._slots.keep(self._transcript.settle())
-            self._slots.finish([render.footer(facts)] if facts is not None else [])
+            self._slots.finish([render.footer(facts)] if facts is not None else [], record)
         finally:
             self._close_card()
             for card in self._questions:

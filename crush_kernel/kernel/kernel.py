@@ -19,13 +19,13 @@ import inspect
 import logging
 import os
 import signal
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from fnmatch import fnmatch
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import comm
 from ipykernel.kernelbase import Kernel
@@ -33,14 +33,19 @@ from ipykernel.kernelbase import Kernel
 from crush_kernel import __version__
 from crush_kernel.errors import CommandError, CrushKernelError
 from crush_kernel.kernel.bridge import Engine
+from crush_kernel.kernel.mirror import Mirror
 from crush_kernel.kernel.outlet import Outlet, error_content, packing_any_text
+from crush_kernel.kernel.pages import TARGET, Pages
 
 if TYPE_CHECKING:
     # These cost a quarter of a second to import: `_open_runtime` does it on the engine.
+    from crush_kernel.history.session import Session
     from crush_kernel.kernel.cellrunner import CellRunner
     from crush_kernel.runtime import Runtime
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 Reply = dict[str, Any]
 
@@ -78,6 +83,9 @@ class CrushKernel(Kernel):
         for kind in ("comm_open", "comm_msg", "comm_close"):
             self.shell_handlers[kind] = getattr(self.comm_manager, kind)
         self._engine = Engine["Runtime"](partial(_open_runtime, Path.cwd()))
+        self._mirror = Mirror()
+        self._pages = Pages(self._session, self._on_engine, self._mirror)
+        self.comm_manager.register_target(TARGET, self._pages.on_open)
         self._runner: CellRunner | None = None
         self._cell_turn = asyncio.Lock()
         self._received = 0
@@ -265,7 +273,7 @@ class CrushKernel(Kernel):
             ident=self._shell_parent_ident.get(),
         )
         self._cell = asyncio.create_task(
-            self._run(code, self._outlet, cell_id=cell_id or "", allow_stdin=allow_stdin)
+            self._run(code, self._outlet, cell_id=_name(cell_id), allow_stdin=allow_stdin)
         )
         try:
             return reply | await self._cell
@@ -278,7 +286,13 @@ class CrushKernel(Kernel):
     async def _run(self, code: str, outlet: Outlet, *, cell_id: str, allow_stdin: bool) -> Reply:
         try:
             runner = await self._ready()
-            return await runner.run(code, outlet=outlet, cell_id=cell_id, allow_stdin=allow_stdin)
+            return await runner.run(
+                code,
+                outlet=outlet,
+                cell_id=cell_id,
+                allow_stdin=allow_stdin,
+                execution_count=self.execution_count,
+            )
         except CrushKernelError as error:
             return outlet.fail(error)
         except Exception as error:
@@ -353,8 +367,19 @@ class CrushKernel(Kernel):
             # Already in memory: `_open_runtime` imported it on the engine thread.
             from crush_kernel.kernel.cellrunner import CellRunner  # noqa: PLC0415
 
-            self._runner = CellRunner(runtime, self._engine, self._loop)
+            self._runner = CellRunner(runtime, self._engine, self._loop, self._pages, self._mirror)
         return self._runner
+
+    async def _session(self) -> "Session":
+        return (await self._engine.runtime()).session
+
+    async def _on_engine(self, work: Callable[[], Awaitable[T]]) -> T:
+        return await self._engine.call(work).result()
+
+
+def _name(cell_id: object) -> str:
+    """Return the id of a cell, empty if the front end gives none or nonsense."""
+    return cell_id if isinstance(cell_id, str) else ""
 
 
 @asynccontextmanager

@@ -26,6 +26,9 @@ JsonContent = dict[str, Any]
 Pack = Callable[[object], bytes]
 """Makes JSON in UTF-8 of a part of a message."""
 
+Keep = Callable[[str, JsonContent], JsonContent]
+"""Takes the type and content of an output before it is sent, and gives what is to be sent."""
+
 SETTLE_S = 0.1
 """How long a question waits for the output before it: they go over different sockets, and a
 console that gets the question first asks before it shows what is asked."""
@@ -70,10 +73,11 @@ class Outlet:
     stdin: zmq.Socket[bytes]
     parent: JsonContent
     ident: bytes | list[bytes] | None
+    keep: Keep = lambda _, content: content
 
     def publish(self, msg_type: str, content: JsonContent) -> None:
-        """Send one message on IOPub."""
-        self.session.send(self.iopub, msg_type, content, self.parent)
+        """Keep one message and send it on IOPub."""
+        self.session.send(self.iopub, msg_type, self.keep(msg_type, content), self.parent)
 
     def fail(self, error: Exception, *, is_told: bool = False) -> JsonContent:
         """Publish the `error` output of a failed cell and return what its reply says.

@@ -9,10 +9,11 @@ Source: JupyterLab hides all outputs of a cell after the fiftieth.
 """
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from crush_kernel.history.notebook import RECORD_MIME_TYPE
 from crush_kernel.kernel import render
 from crush_kernel.kernel.render import Rendered
 from crush_kernel.kernel.transcript import TAIL_CHARS, Piece
@@ -123,13 +124,14 @@ class Slots:
         self._spare = [*emptied, *self._spare]
         self._send_changed()
 
-    def finish(self, last: Sequence[Rendered]) -> None:
-        """Show the final state, without a widget, with `last` at its end."""
+    def finish(self, last: Sequence[Rendered], record: Mapping[str, object] | None = None) -> None:
+        """Show the final state, without a widget, with `last` at its end and `record` beside it."""
         if self._pending_size() > TAIL_CHARS or any(piece.images for piece in self._pending):
             self._commit()
         shown = joined([*(piece.shown for piece in self._pending), *last])
         self._pending = []
-        self._send_live(dict(shown.bundle()), {})
+        data: dict[str, object] = {**shown.bundle()}
+        self._send_live(data if record is None else {**data, RECORD_MIME_TYPE: record}, {})
 
     def _pending_size(self) -> int:
         if any(piece.images for piece in self._pending):

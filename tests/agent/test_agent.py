@@ -64,10 +64,10 @@ class Bench:
 
     async def run(self, text: str = "go", *, cell_id: str = "") -> None:
         with anyio.fail_after(5):
+            self.agent.conversation.begin(CellRun(cell_id))
             await self.agent.prompt(
                 Message("user", (Text(text),)),
                 model=self.model,
-                place=CellRun(cell_id),
                 watcher=Watcher(self.events.append, self.asker),
             )
 

@@ -10,6 +10,7 @@ import nbclient
 import nbformat
 import pytest
 
+from crush_kernel.history.notebook import RECORD_MIME_TYPE
 from tests.fakes import headless
 from tests.fakes.headless import PROGRAMS, Program, Run, markdown
 from tests.fakes.offline import LONG, offline_script, turn, wants
@@ -119,7 +120,8 @@ def assert_plain(notebook: Any) -> None:  # noqa: ANN401 - nbformat carries no t
     assert "widgets" not in notebook.metadata
     outputs = [output for cell in notebook.cells for output in cell.outputs]
     assert {output.output_type for output in outputs} == {"display_data"}
-    assert {kind for output in outputs for kind in output.data} == {"text/markdown", "text/plain"}
+    kinds = {kind for output in outputs for kind in output.data}
+    assert kinds == {"text/markdown", "text/plain", RECORD_MIME_TYPE}
 
 
 def test_nbconvert_makes_a_page_that_reads_without_a_kernel(home: Path, tmp_path: Path) -> None:

@@ -1,0 +1,89 @@
+"""Keeps what a cell shows before it is shown: outputs, and the reply that is still coming.
+
+One `CellKeeper` a run. The text of an unfinished reply is kept whenever outputs are, so
+that whatever a reader has seen is there for the next turn, should the kernel be killed.
+
+Main loop.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from crush_kernel.agent.events import (
+    Event,
+    ReasoningAdded,
+    ReplyDropped,
+    StepFinished,
+    StepStarted,
+    TextAdded,
+)
+from crush_kernel.history.entries import DraftKind
+from crush_kernel.history.journal import Journal
+from crush_kernel.history.session import Session
+from crush_kernel.kernel.mirror import CellOutputs
+
+
+@dataclass(slots=True)
+class CellKeeper:
+    """Keeps one run of a cell."""
+
+    session: Session
+    shown: CellOutputs
+    turn_id: str = ""
+    """The turn that the run makes; empty for a command, which makes none."""
+    _step: int = 0
+    _attempt: int = 1
+    _draft: list[tuple[DraftKind, str]] = field(default_factory=list[tuple[DraftKind, str]])
+
+    def keep(self, msg_type: str, content: dict[str, Any]) -> dict[str, Any]:
+        """Keep an output that is about to be sent, and return it without secrets."""
+        clean = self.session.redactor.redact_output(content)
+        self._keep_draft()
+        self.shown.apply(msg_type, clean)
+        if self.turn_id:
+            self._journal.published(self.session.id, self.turn_id, msg_type, clean)
+        return clean
+
+    def watch(self, event: Event) -> None:
+        """Take in an event of the turn before it is shown."""
+        match event:
+            case TextAdded(text=text):
+                self._add("text", text)
+            case ReasoningAdded(text=text):
+                self._add("reasoning", text)
+            case StepStarted(number=number):
+                self._step, self._attempt = number, 1
+            case ReplyDropped():
+                self._draft.clear()
+                self._journal.dropped(self.session.id, self.turn_id, self._step, self._attempt)
+                self._attempt += 1
+            case StepFinished():
+                # The reply itself is kept by now.
+                self._draft.clear()
+            case _:
+                pass
+
+    def _add(self, kind: DraftKind, text: str) -> None:
+        self._draft.append((kind, text))
+
+    def _keep_draft(self) -> None:
+        for kind, text in _joined(self._draft):
+            self._journal.drafted(
+                self.session.id, self.turn_id, self._step, self._attempt, kind, text
+            )
+        self._draft.clear()
+
+    @property
+    def _journal(self) -> Journal:
+        return self.session.journal
+
+
+def _joined(chunks: list[tuple[DraftKind, str]]) -> list[tuple[DraftKind, str]]:
+    """Return neighbors of one kind as one."""
+    joined: list[tuple[DraftKind, list[str]]] = []
+    for kind, text in chunks:
+        if joined and joined[-1][0] == kind:
+            joined[-1][1].append(text)
+        else:
+            joined.append((kind, [text]))
+    return [(kind, "".join(texts)) for kind, texts in joined]

@@ -1,0 +1,81 @@
+"""The `/commands` about the notebook's own history: `/replay`, `/versions`, `/export`.
+
+They speak of the turns above the cell in which they stand. They run on the engine thread.
+"""
+
+from crush_kernel.errors import CommandError
+from crush_kernel.history.journal import StoredTurn
+from crush_kernel.history.turn import Turn
+from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
+from crush_kernel.kernel.plaintext import escape
+from crush_kernel.kernel.render import short
+from crush_kernel.messages import ShellCommand, Text
+
+
+async def replay(call: CommandCall) -> CommandAnswer:
+    """Show again what the turn above has shown, or the nth turn from the top."""
+    cells = call.runtime.session.conversation.above(call.cell_id)
+    cell_id = cells[-1] if cells else ""
+    if call.arguments:
+        number = _number(call.arguments, "/replay 3 shows the third turn again.")
+        cell_id = cells[number - 1] if 0 < number <= len(cells) else ""
+    if not cell_id:
+        raise CommandError(
+            "There is no such turn above this cell.",
+            hint=f"There are {len(cells)}; the first one is /replay 1." if cells else "",
+        )
+    outputs = call.runtime.session.outputs(cell_id)
+    if not outputs:
+        raise CommandError("The journal does not know what that turn has shown.")
+    position = cells.index(cell_id) + 1
+    return CommandAnswer(f"<sub>turn {position} again</sub>", outputs=outputs)
+
+
+async def versions(call: CommandCall) -> str | CommandAnswer:
+    """List the runs of the cell above, or bring one of them back."""
+    session = call.runtime.session
+    cells = session.conversation.above(call.cell_id)
+    if not cells:
+        raise CommandError("There is no turn above this cell.")
+    cell_id = cells[-1]
+    word, _, rest = call.arguments.partition(" ")
+    if word == "restore":
+        number = _number(rest, "/versions restore 2 brings the second run back.")
+        update = session.restore(cell_id, number)
+        return CommandAnswer(
+            f"Run {number} stands in the cell above again, as its latest run.", updates=[update]
+        )
+    if word:
+        raise CommandError(
+            f"/versions knows no {word!r}.",
+            hint="/versions lists, /versions restore 2 brings back.",
+        )
+    current = session.conversation.turns[cell_id]
+    rows = [_row(stored, session.turn_of(stored), current) for stored in session.versions(cell_id)]
+    return (
+        "| run | asked | turns out | |\n|---:|---|---|---|\n"
+        + "\n".join(rows)
+        + "\n\n`/versions restore n` brings one back."
+    )
+
+
+def _number(text: str, hint: str) -> int:
+    if text.strip().isascii() and text.strip().isdigit():
+        return int(text.strip()[:9])
+    raise CommandError(f"{short(text) or 'Nothing'} is no number.", hint=hint)
+
+
+def _row(stored: StoredTurn, turn: Turn | None, current: Turn) -> str:
+    if turn is None:
+        return f"| {stored.run} | | cannot be read | |"
+    mark = "the one above" if stored.run == current.run else ""
+    return f"| {stored.run} | {escape(short(_asked(turn)))} | {turn.end} | {mark} |"
+
+
+def _asked(turn: Turn) -> str:
+    for part in turn.messages[0].parts if turn.messages else ():
+        if isinstance(part, Text):
+            return part.text
+        if isinstance(part, ShellCommand):
+            return f"!{part.command}"
+    return "/new" if turn.is_start else ""

@@ -1,0 +1,303 @@
+"""The open pages and runners that show this kernel's notebook, over comm `crush.notebook`.
+
+A page tells what its notebook holds and in which order the cells stand; it writes what it
+is sent into the notebook's metadata, and shows again what it has missed. Messages of pages
+are handled one after another, and before any cell whose request came later.
+
+All that a page says is untrusted: it may be made of a stranger's notebook. What makes no
+sense is logged and ignored.
+
+Main loop. Source: design §5; the protocol is described with each method.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from crush_kernel.kernel.mirror import CellOutputs, Mirror
+
+if TYPE_CHECKING:
+    # These cost a quarter of a second to import, and no page waits before `kernel_info`.
+    from crush_kernel.history.notebook import NotebookContents
+    from crush_kernel.history.session import CellUpdate, Session
+    from crush_kernel.history.turn import Turn
+
+logger = logging.getLogger(__name__)
+
+TARGET = "crush.notebook"
+
+PUSH_S = 0.25
+"""Between two pictures of a running cell, for a page that does not get its outputs."""
+
+FIRST_CONTACT_S = 0.25
+"""How long the first cell waits for the page's own words after a restart."""
+
+KERNEL = uuid.uuid4().hex
+"""Names this kernel process to pages, which may have known another one."""
+
+
+class Comm(Protocol):
+    """What is needed of `comm.base_comm.BaseComm`."""
+
+    def send(self, data: Mapping[str, Any]) -> None:
+        """Send a message to the page."""
+
+    def on_msg(self, callback: Callable[[dict[str, Any]], None]) -> None:
+        """Have `callback` called with each message."""
+
+    def on_close(self, callback: Callable[[dict[str, Any]], None]) -> None:
+        """Have `callback` called when the page closes the comm."""
+
+
+@dataclass(eq=False, slots=True)
+class Page:
+    """One page, or one runner."""
+
+    comm: Comm
+    is_headless: bool = False
+    pushes: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+
+
+class Pages:
+    """Listens to all pages and tells them what they have to write and to show."""
+
+    def __init__(
+        self,
+        session: "Callable[[], Awaitable[Session]]",
+        on_engine: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]],
+        mirror: Mirror,
+    ) -> None:
+        """Wait for pages.
+
+        Args:
+            session: gives the session once it is open.
+            on_engine: runs a coroutine function on the engine.
+            mirror: what the cells show.
+        """
+        self._session = session
+        self._on_engine = on_engine
+        self._mirror = mirror
+        self._pages: list[Page] = []
+        self._turn = asyncio.Lock()
+        self._contact = asyncio.Event()
+        self._is_first_cell = True
+        self._root: Path | None = None
+        """Of the server that pages name files by, where it is known."""
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def has_writer(self) -> bool:
+        """Whether a page writes metadata, so that outputs need not carry the turns."""
+        return bool(self._pages)
+
+    @property
+    def is_headless(self) -> bool:
+        """Whether cells are run by a program, with nobody to press a button."""
+        return any(page.is_headless for page in self._pages)
+
+    def on_open(self, comm: Comm, message: Mapping[str, Any]) -> None:
+        """Take in a page: `{version, path, notebook, cells, is_headless}`."""
+        page = Page(comm)
+        comm.on_msg(lambda msg: self._spawn(partial(self._heard, page, _data(msg))))
+        comm.on_close(lambda _: self._forget(page))
+        self._spawn(partial(self._opened, page, _data(message)))
+
+    async def settled(self, *, has_page: bool) -> None:
+        """Wait until all that pages have said so far is taken in.
+
+        Args:
+            has_page: whether a page is to be expected; the first cell waits for it a moment.
+        """
+        if self._is_first_cell and has_page and not self._pages:
+            try:
+                await asyncio.wait_for(self._contact.wait(), FIRST_CONTACT_S)
+            except TimeoutError:
+                logger.info("no page has opened a comm")
+        self._is_first_cell = False
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def ended(self, turn: "Turn", session: "Session") -> None:
+        """Tell all pages of a turn that has ended."""
+        self._tell([_turn_message(turn.cell_id, turn.record), *_session_messages(session)])
+
+    def tell_turns(self, updates: "Iterable[CellUpdate]", session: "Session") -> None:
+        """Have all pages write turns, the notebook's header, and what is stale."""
+        turns = [_turn_message(each.cell_id, each.record) for each in updates]
+        self._tell([*turns, *_session_messages(session)])
+
+    def show(self, cells: Sequence[CellOutputs]) -> None:
+        """Have all pages show `cells` as they are."""
+        self._tell([_outputs_message(cells)])
+
+    def _tell(self, messages: Sequence[Mapping[str, Any]]) -> None:
+        for page in self._pages:
+            _send(page, messages)
+
+    def show_ended(self, shown: CellOutputs) -> None:
+        """Give those pages a last picture that do not get the outputs of the cell."""
+        for page in self._pages:
+            if page.pushes:
+                _send(page, [_outputs_message([shown])])
+
+    # What pages say
+
+    async def _opened(self, page: Page, data: Mapping[str, Any]) -> None:
+        page.is_headless = data.get("is_headless") is True
+        self._pages.append(page)
+        session = await self._session()
+        contents = await asyncio.to_thread(_contents, data)
+        path = self._located(data.get("path"), session.notebook)
+
+        async def load() -> "list[CellUpdate]":
+            updates = session.load(contents, path)
+            session.conversation.arrange([cell.id for cell in contents.cells if cell.id])
+            return updates
+
+        updates: list[CellUpdate] = await self._on_engine(load)
+        _send(page, [_turn_message(each.cell_id, each.record) for each in updates])
+        if missed := self._missed(contents, updates):
+            _send(page, [_outputs_message(missed)])
+        if session.id:
+            _send(page, _session_messages(session))
+        _send(page, [{"method": "ready", "kernel": KERNEL}])
+        for shown in missed:
+            if shown.is_running:
+                self._push(page, shown)
+        self._contact.set()
+
+    def _missed(
+        self, contents: "NotebookContents", updates: "Iterable[CellUpdate]"
+    ) -> list[CellOutputs]:
+        """Return what the cells show that a page shows otherwise."""
+        missed = {
+            update.cell_id: self._mirror.get(update.cell_id)
+            or self._mirror.restore(update.cell_id, update.outputs, update.execution_count)
+            for update in updates
+            if update.outputs is not None
+        }
+        for cell in contents.cells:
+            shown = self._mirror.get(cell.id)
+            if shown is None or cell.id in missed:
+                continue
+            if shown.is_running or shown.execution_count != cell.execution_count:
+                missed[cell.id] = shown
+        return list(missed.values())
+
+    async def _heard(self, page: Page, data: Mapping[str, Any]) -> None:
+        session = await self._session()
+        match data:
+            case {"method": "cells"}:
+                contents = await asyncio.to_thread(_contents, data)
+
+                async def rearrange() -> None:
+                    session.rearrange(contents.cells)
+
+                await self._on_engine(rearrange)
+                if session.id:
+                    _send(page, [_stale_message(session)])
+            case {"method": "ack", "cell_id": str() as cell, "turn": str() as turn}:
+                if isinstance(revision := data.get("revision"), int):
+                    session.acknowledged(cell, turn, revision)
+            case {"method": "saving"}:
+                session.saving()
+            case {"method": "saved"}:
+                session.saved()
+            case {"method": "path"}:
+                if path := self._located(data.get("path"), None):
+                    session.moved(path)
+            case _:
+                logger.debug("a page says %r", data.get("method"))
+
+    def _located(self, told: object, known: Path | None) -> Path | None:
+        """Return where the notebook is that a page calls `told`, relative to its server.
+
+        The kernel was started in the notebook's folder; what was `known` of the notebook then
+        tells where the server's root is, wherever the notebook is moved later.
+        """
+        if not isinstance(told, str) or not told.endswith(".ipynb") or "\0" in told:
+            return None
+        path = Path(told)
+        if path.is_absolute():
+            return path
+        if ".." in path.parts:
+            return None
+        if known is not None and known.parts[-len(path.parts) :] == path.parts:
+            self._root = Path(*known.parts[: -len(path.parts)])
+        return (self._root / path) if self._root else Path.cwd() / path.name
+
+    def _forget(self, page: Page) -> None:
+        if page in self._pages:
+            self._pages.remove(page)
+        for push in page.pushes:
+            push.cancel()
+
+    # Running cells
+
+    def _push(self, page: Page, shown: CellOutputs) -> None:
+        task = asyncio.get_running_loop().create_task(self._keep_pushing(page, shown))
+        page.pushes.add(task)
+        task.add_done_callback(page.pushes.discard)
+
+    async def _keep_pushing(self, page: Page, shown: CellOutputs) -> None:
+        """Send pictures of a running cell until it ends."""
+        sent = shown.changes
+        while shown.is_running:
+            await asyncio.sleep(PUSH_S)
+            if shown.changes != sent and shown.is_running:
+                sent = shown.changes
+                _send(page, [_outputs_message([shown])])
+
+    def _spawn(self, work: Callable[[], Awaitable[None]]) -> None:
+        task = asyncio.get_running_loop().create_task(self._one_by_one(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _one_by_one(self, work: Callable[[], Awaitable[None]]) -> None:
+        async with self._turn:
+            try:
+                await work()
+            except Exception:
+                logger.exception("what a page said could not be taken in")
+
+
+def _data(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    data: object = message["content"].get("data")
+    return cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {}
+
+
+def _contents(data: Mapping[str, Any]) -> "NotebookContents":
+    from crush_kernel.history.notebook import read_cells  # noqa: PLC0415 - see above
+
+    return read_cells(data.get("cells"), notebook=data.get("notebook"))
+
+
+def _send(page: Page, messages: Iterable[Mapping[str, Any]]) -> None:
+    for message in messages:
+        page.comm.send(message)
+
+
+def _turn_message(cell_id: str, record: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return {"method": "turn", "cell_id": cell_id, "record": record}
+
+
+def _session_messages(session: "Session") -> list[Mapping[str, Any]]:
+    header = {
+        "method": "session",
+        "record": session.header(),
+        "revision": len(session.conversation.turns),
+    }
+    return [header, _stale_message(session)]
+
+
+def _stale_message(session: "Session") -> Mapping[str, Any]:
+    return {"method": "stale", "cells": list(session.conversation.stale())}
+
+
+def _outputs_message(cells: Sequence[CellOutputs]) -> Mapping[str, Any]:
+    return {"method": "outputs", "cells": [cell.message() for cell in cells]}
