@@ -33,6 +33,9 @@ _COMPANIONS: Final = ("", "-wal", "-shm", "-journal")
 
 _BROKEN: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
+_FAILURES: Final = (sqlite3.Error, OSError, NotOurs, UnicodeDecodeError)
+"""What a file can make of reading and writing; the last where SQLite quotes damaged text."""
+
 _REASONS: Final = {
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_BUSY: "another program has locked it",
@@ -77,7 +80,7 @@ class Database:
             return default
         try:
             return work(self._connection or self._open())
-        except (sqlite3.Error, OSError, NotOurs) as error:
+        except _FAILURES as error:
             self._fail(error)
             return default
 
@@ -95,7 +98,7 @@ class Database:
             return False
         try:
             work(self._connection or self._open())
-        except (sqlite3.Error, OSError, NotOurs) as error:
+        except _FAILURES as error:
             self._fail(error)
             return False
         self.is_failing = False
@@ -118,9 +121,7 @@ class Database:
             is_there = False
         if not is_there:
             self.close()
-            self._tell(
-                f"The journal {self._name} was removed while it was in use, and a new one is begun."
-            )
+            self._tell_removed()
 
     def _open(self) -> sqlite3.Connection:
         """Open the file, a new one if there is none or the one there cannot be used."""
@@ -134,7 +135,7 @@ class Database:
                 return self._connect()
             except NotOurs as error:
                 reason = str(error)
-            except sqlite3.Error as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:
                 if not _is_broken(error):
                     raise
                 reason = "it is damaged"
@@ -199,12 +200,18 @@ class Database:
         self.close()
         try:
             with alone(self._path.parent, "journal", wait_s=BUSY_TIMEOUT_S):
-                # Unless another kernel has done so already.
                 if os.path.samestat(self._path.lstat(), file):
                     self._set_aside("it is damaged")
+                else:  # another kernel has done so
+                    self._tell_removed()
         except OSError:
             return False
         return True
+
+    def _tell_removed(self) -> None:
+        self._tell(
+            f"The journal {self._name} was removed while it was in use, and a new one is begun."
+        )
 
     def _tell(self, notice: str) -> None:
         """Keep `notice` for the user, unless it was told before."""
@@ -218,7 +225,9 @@ class Database:
 
 
 def _is_broken(error: Exception) -> bool:
-    return isinstance(error, sqlite3.Error) and _code(error) in _BROKEN
+    if isinstance(error, sqlite3.Error):
+        return _code(error) in _BROKEN
+    return isinstance(error, UnicodeDecodeError)
 
 
 def _code(error: sqlite3.Error) -> int:

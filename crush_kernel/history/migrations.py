@@ -8,7 +8,8 @@ Source: SQLite, `PRAGMA application_id`, `PRAGMA user_version`, "Defense against
 
 import sqlite3
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from typing import Final, TypeAlias
 
 APPLICATION_ID: Final = 0x43525348
@@ -67,8 +68,6 @@ MIGRATIONS: Final[Migrations] = (
     ),
 )
 
-TABLES: Final = frozenset(("facts", "sessions", "entries", "turns", "known", "decisions", "files"))
-
 
 class NotOurs(Exception):
     """The file is none that this version can write to; the message says why, in a clause."""
@@ -92,14 +91,14 @@ def prepare(
     """
     # Nothing that a file brings along is run: no function in a view, index or trigger.
     connection.execute("PRAGMA trusted_schema = OFF")
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     version = _check(connection, migrations)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA secure_delete = FAST")
     if version < len(migrations):
         _migrate(connection, mark, migrations)
-    if version or mark:
-        _check_contents(connection, mark)
+    _check_contents(connection, mark, migrations)
 
 
 @contextmanager
@@ -131,23 +130,38 @@ def _migrate(connection: sqlite3.Connection, mark: str, migrations: Migrations) 
     with transaction(connection):
         # Another kernel may have been faster.
         version = _check(connection, migrations)
-        for steps in migrations[version:]:
-            for step in steps:
-                connection.execute(step)
+        _run(connection, migrations[version:])
         if version == 0 and mark:
             connection.execute("INSERT INTO facts VALUES ('mark', ?)", (mark,))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(migrations)}")
 
 
-def _check_contents(connection: sqlite3.Connection, mark: str) -> None:
-    rows = connection.execute("SELECT type, name FROM sqlite_master").fetchall()
-    tables = {name for kind, name in rows if kind == "table"}
-    if not tables >= TABLES or {kind for kind, _ in rows} - {"table", "index"}:
-        raise NotOurs("its tables are not ours")
+def _check_contents(connection: sqlite3.Connection, mark: str, migrations: Migrations) -> None:
+    """Refuse what was put into the file beside our tables, or is damaged in their definitions."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        _run(fresh, migrations)
+        if _schema(connection) != _schema(fresh):
+            raise NotOurs("its tables are not ours")
     found = connection.execute("SELECT value FROM facts WHERE name = 'mark'").fetchone()
     if mark and found != (mark,):
         raise NotOurs("another user, or a kernel on another computer, has written it")
+
+
+def _run(connection: sqlite3.Connection, migrations: Migrations) -> None:
+    for steps in migrations:
+        for step in steps:
+            connection.execute(step)
+
+
+def _schema(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+    """Return what there is and its columns; the SQL of it depends on SQLite's version."""
+    query = """
+        SELECT of.type, of.name, of.tbl_name, c.cid, c.name, c.type, c."notnull", c.pk, c.hidden
+        FROM sqlite_master AS of LEFT JOIN pragma_table_xinfo(of.name) AS c
+        ORDER BY of.type, of.name, c.cid
+    """
+    return connection.execute(query).fetchall()
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:
