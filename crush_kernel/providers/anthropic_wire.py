@@ -57,6 +57,7 @@ _GO_ON: Final = _USER + b'{"type":"text","text":"(Go on.)"}]}'
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_SORTED_JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 class RequestEncoder:
@@ -204,7 +205,9 @@ def _thinking(data: JsonObject) -> str:
             pass
         case _:
             return ""
-    block = _dumps({key: value for key, value in data.items() if key != "cache_control"})
+    kept = {key: value for key, value in data.items() if key != "cache_control"}
+    # A notebook sorts the keys: the same history is the same bytes before and after.
+    block = _SORTED_JSON.encode(kept)
     # What cannot be sent as it is may not be sent at all.
     return block if well_formed(block) is block else ""
 

@@ -152,6 +152,18 @@ def test_thinking_is_sent_byte_for_byte_or_not_at_all(data: JsonObject, *, is_se
     assert blocks(Reasoning("Hm", data), Text("ok")) == ([data, text] if is_sent else [text])
 
 
+def test_thinking_is_the_same_bytes_whatever_the_order_of_its_keys() -> None:
+    def body(data: JsonObject) -> bytes:
+        reply = Message("assistant", (Reasoning("Hm", data), Text("ok")), "anthropic", "m")
+        history = (Message("user", (Text("hi"),)), reply)
+        return RequestEncoder(INFO, use_cache=True).encode(ModelRequest("s", history, TOOLS))
+
+    nested: JsonObject = {**THINKING, "more": {"b": 1, "a": 2}}
+    sorted_by_a_notebook: JsonObject = json.loads(json.dumps(nested, sort_keys=True))
+
+    assert body(nested) == body(sorted_by_a_notebook)
+
+
 def test_a_cache_mark_that_came_with_the_history_is_dropped() -> None:
     marked: JsonObject = {**THINKING, "cache_control": {"type": "ephemeral", "ttl": "1h"}}
     assert blocks(Reasoning("Hm", marked), Text("ok"))[0] == THINKING
