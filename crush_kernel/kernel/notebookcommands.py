@@ -3,6 +3,8 @@
 They speak of the turns above the cell in which they stand. They run on the engine thread.
 """
 
+from typing import Final
+
 from crush_kernel.errors import CommandError
 from crush_kernel.history.journal import StoredTurn
 from crush_kernel.history.turn import Turn
@@ -10,6 +12,13 @@ from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
 from crush_kernel.kernel.plaintext import escape
 from crush_kernel.kernel.render import short
 from crush_kernel.messages import ShellCommand, Text
+
+_ENDS: Final = {
+    "end_turn": "answered",
+    "interrupted": "interrupted",
+    "error": "failed",
+    "running": "running",
+}
 
 
 async def replay(call: CommandCall) -> CommandAnswer:
@@ -53,7 +62,7 @@ async def versions(call: CommandCall) -> str | CommandAnswer:
     current = session.conversation.turns[cell_id]
     rows = [_row(stored, session.turn_of(stored), current) for stored in session.versions(cell_id)]
     return (
-        "| run | asked | turns out | |\n|---:|---|---|---|\n"
+        "| run | asked | outcome | |\n|---:|---|---|---|\n"
         + "\n".join(rows)
         + "\n\n`/versions restore n` brings one back."
     )
@@ -69,7 +78,7 @@ def _row(stored: StoredTurn, turn: Turn | None, current: Turn) -> str:
     if turn is None:
         return f"| {stored.run} | | cannot be read | |"
     mark = "the one above" if stored.run == current.run else ""
-    return f"| {stored.run} | {escape(short(_asked(turn)))} | {turn.end} | {mark} |"
+    return f"| {stored.run} | {escape(short(_asked(turn)))} | {_ENDS[turn.end]} | {mark} |"
 
 
 def _asked(turn: Turn) -> str:

@@ -52,6 +52,32 @@ def run(kernel: RunningKernel, name: str, presses: dict[str, tuple[Press, ...]])
     ]
 
 
+def test_the_session_goes_on_after_a_restart_changes_and_starts_afresh(
+    copy: Path, home: Path
+) -> None:
+    # What the server tells the kernel of the notebook that it is started for.
+    environ = {"JPY_SESSION_NAME": str(copy / "persistence.ipynb")}
+    notebook = json.loads(text(SOURCE, "persistence.ipynb"))
+    source = {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
+
+    with running_kernel(cwd=copy, home=home, env=environ) as first:
+        for cell in ("keep-say", "keep-shell"):
+            assert first.run(source[cell], cell_id=cell).status == "ok"
+    with running_kernel(cwd=copy, home=home, env=environ) as second:
+        rest = list(source)[list(source).index("keep-recall") :]
+        shown = {
+            cell: second.run(source[cell], cell_id=cell).markdown
+            for cell in rest
+            if not cell.endswith(("-text", "-next"))
+        }
+
+    assert "the shop opens at nine" in shown["keep-recall"]
+    assert "ls tour" in shown["keep-recall"]
+    assert "| 1 | What have we done so far in this notebook?" in shown["keep-versions"]
+    assert "after a restart too" in shown["keep-replay"]
+    assert "Nothing yet" in shown["keep-after"]
+
+
 def text(folder: Path, name: str) -> str:
     return (folder / name).read_text(encoding="utf-8")
 
