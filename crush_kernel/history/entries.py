@@ -9,14 +9,14 @@ Source: design §§4, 5.
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, assert_never
+from typing import Any, Literal, TypeAlias, assert_never
 
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, ValidationError
 from pydantic_core import from_json, to_json
 
 from crush_kernel.history.plainjson import plain
 from crush_kernel.history.turn import Turn
-from crush_kernel.messages import MESSAGES, JsonObject, Message, ToolResult
+from crush_kernel.messages import MESSAGES, Message, ToolResult
 
 DraftKind = Literal["text", "reasoning"]
 
@@ -82,26 +82,6 @@ Clean: TypeAlias = Callable[[JsonValue], JsonValue]
 """Takes the secrets out of JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """What a turn begins with."""
-
-    cell_id: str
-    run: int = 1
-    revision: int = 0
-    fingerprint: str = ""
-    source: str = ""
-    is_start: bool = False
-    volatile: JsonObject | None = None
-    messages: tuple[Message, ...] = ()
-
-
-_HEADER: Final = TypeAdapter(_Header)
-_DRAFTED: Final = TypeAdapter(Drafted)
-_DROPPED: Final = TypeAdapter(Dropped)
-_PUBLISHED: Final = TypeAdapter(Published)
-
-
 def encode(entry: Entry) -> tuple[str, JsonValue]:
     """Return the kind of `entry` and its content.
 
@@ -110,24 +90,24 @@ def encode(entry: Entry) -> tuple[str, JsonValue]:
     """
     match entry:
         case Began(turn=turn):
-            return "began", _HEADER.dump_python(_header(turn), mode="json")
+            return "began", _header(turn)
         case Said(message=message):
-            return "said", MESSAGES.dump_python((message,), mode="json")[0]
+            return "said", _dumped(message)
         case Unsaid():
             return "unsaid", None
         case Answered(result=result):
-            return "answered", MESSAGES.dump_python((Message("tool", (result,)),), mode="json")[0]
-        case Drafted():
-            return "drafted", _DRAFTED.dump_python(entry, mode="json")
-        case Dropped():
-            return "dropped", _DROPPED.dump_python(entry, mode="json")
+            return "answered", _dumped(Message("tool", (result,)))
+        case Drafted(step=step, attempt=attempt, part=part, text=text):
+            return "drafted", {"step": step, "attempt": attempt, "part": part, "text": text}
+        case Dropped(step=step, attempt=attempt):
+            return "dropped", {"step": step, "attempt": attempt}
         case Published(msg_type=msg_type, content=content):
             return "published", {"msg_type": msg_type, "content": content}
         case _:
             assert_never(entry)
 
 
-def decode(kind: str, content: object) -> Entry | None:
+def decode(kind: str, content: JsonValue) -> Entry | None:
     """Return the entry that `encode` made `kind` and `content` of, `None` if it made none."""
     try:
         return _decode(kind, content)
@@ -135,54 +115,82 @@ def decode(kind: str, content: object) -> Entry | None:
         return None
 
 
-def _decode(kind: str, content: object) -> Entry | None:
-    match kind:
-        case "began":
-            return Began(_turn(_HEADER.validate_python(content)))
-        case "said":
-            return Said(MESSAGES.validate_python([content])[0])
-        case "unsaid":
+def _decode(kind: str, content: JsonValue) -> Entry | None:
+    match kind, content:
+        case "began", dict():
+            return _began(content)
+        case "said", dict():
+            return Said(_message(content))
+        case "unsaid", _:
             return Unsaid()
-        case "answered":
-            match MESSAGES.validate_python([content])[0].parts:
+        case "answered", dict():
+            match _message(content).parts:
                 case (ToolResult() as result,):
                     return Answered(result)
                 case _:
                     return None
-        case "drafted":
-            return _DRAFTED.validate_python(content)
-        case "dropped":
-            return _DROPPED.validate_python(content)
-        case "published":
-            return _PUBLISHED.validate_python(content)
+        case "drafted", {
+            "step": int(step),
+            "attempt": int(attempt),
+            "part": part,
+            "text": str(text),
+        }:
+            return Drafted(step, attempt, part, text) if part in ("text", "reasoning") else None
+        case "dropped", {"step": int(step), "attempt": int(attempt)}:
+            return Dropped(step, attempt)
+        case "published", {"msg_type": str(msg_type), "content": dict(published)}:
+            return Published(msg_type, published)
         case _:
             return None
 
 
-def _header(turn: Turn) -> _Header:
-    return _Header(
-        cell_id=turn.cell_id,
-        run=turn.run,
-        revision=turn.revision,
-        fingerprint=turn.fingerprint,
-        source=turn.source,
-        is_start=turn.is_start,
-        volatile=turn.volatile,
-        messages=turn.messages,
-    )
+def _dumped(message: Message) -> JsonValue:
+    return MESSAGES.dump_python((message,), mode="json")[0]
 
 
-def _turn(header: _Header) -> Turn:
-    return Turn(
-        cell_id=header.cell_id,
-        run=header.run,
-        revision=header.revision,
-        fingerprint=header.fingerprint,
-        source=header.source,
-        is_start=header.is_start,
-        volatile=header.volatile or {},
-        messages=header.messages,
-    )
+def _message(content: JsonValue) -> Message:
+    return MESSAGES.validate_python([content])[0]
+
+
+def _header(turn: Turn) -> dict[str, JsonValue]:
+    """Return what is known of a turn when it begins."""
+    return {
+        "cell_id": turn.cell_id,
+        "run": turn.run,
+        "revision": turn.revision,
+        "fingerprint": turn.fingerprint,
+        "source": turn.source,
+        "is_start": turn.is_start,
+        "volatile": dict(turn.volatile),
+        "messages": MESSAGES.dump_python(turn.messages, mode="json"),
+    }
+
+
+def _began(header: JsonValue) -> Began | None:
+    match header:
+        case {
+            "cell_id": str(cell_id),
+            "run": int(run),
+            "revision": int(revision),
+            "fingerprint": str(fingerprint),
+            "source": str(source),
+            "is_start": bool(is_start),
+            "volatile": dict(volatile),
+            "messages": list(messages),
+        }:
+            turn = Turn(
+                cell_id=cell_id,
+                run=run,
+                messages=MESSAGES.validate_python(messages),
+                revision=revision,
+                fingerprint=fingerprint,
+                source=source,
+                is_start=is_start,
+                volatile=volatile,
+            )
+            return Began(turn)
+        case _:
+            return None
 
 
 def to_bytes(value: JsonValue) -> bytes:
