@@ -1,7 +1,7 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { Kernel } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
+import { isCrush, kernelOf } from './crushkernel';
 import type { ICrushNotebooks } from './tokens';
 
 /**
@@ -28,21 +28,21 @@ export class CrushNotebooks implements ICrushNotebooks {
   }
 
   private async _update(panel: NotebookPanel): Promise<void> {
-    const kernel = Private.kernelOf(panel);
+    const kernel = kernelOf(panel.sessionContext);
     if (!kernel) {
       return;
     }
-    const isCrush = await Private.isCrush(kernel);
-    if (panel.isDisposed || kernel !== Private.kernelOf(panel)) {
+    const isCrushNow = await isCrush(kernel);
+    if (panel.isDisposed || kernel !== kernelOf(panel.sessionContext)) {
       return;
     }
-    if (isCrush !== this._panels.has(panel)) {
-      if (isCrush) {
+    if (isCrushNow !== this._panels.has(panel)) {
+      if (isCrushNow) {
         this._panels.add(panel);
       } else {
         this._panels.delete(panel);
       }
-      this._changed.emit({ panel, isCrush });
+      this._changed.emit({ panel, isCrush: isCrushNow });
     }
   }
 
@@ -51,23 +51,4 @@ export class CrushNotebooks implements ICrushNotebooks {
     ICrushNotebooks,
     ICrushNotebooks.IChange
   >(this);
-}
-
-namespace Private {
-  export function kernelOf(
-    panel: NotebookPanel
-  ): Kernel.IKernelConnection | null {
-    return panel.sessionContext.session?.kernel ?? null;
-  }
-
-  export async function isCrush(
-    kernel: Kernel.IKernelConnection
-  ): Promise<boolean> {
-    try {
-      return (await kernel.info).implementation.startsWith('crush');
-    } catch {
-      // The kernel died before it answered; its successor is asked in turn.
-      return false;
-    }
-  }
 }

@@ -1,0 +1,282 @@
+import type { ICellModel } from '@jupyterlab/cells';
+import type { NotebookPanel, INotebookModel } from '@jupyterlab/notebook';
+import type { IDisposable } from '@lumino/disposable';
+import { Signal } from '@lumino/signaling';
+import type { ISignal } from '@lumino/signaling';
+import { readMetadata, writeMetadata } from './cellmetadata';
+import { CellOrder } from './cellorder';
+import { codeCells, findCell } from './cells';
+import { buryWidgets } from './deadwidgets';
+import { KernelComm } from './kernelcomm';
+import { PROTOCOL_VERSION, parseMessage } from './protocol';
+import type {
+  ICellEntry,
+  IOpening,
+  IOutputsMessage,
+  IPicture,
+  IReadyMessage,
+  ISessionMessage,
+  ITurnMessage,
+  PageMessage
+} from './protocol';
+import { Repaint } from './repaint';
+
+/**
+ * What an open notebook and its Crush kernel tell each other.
+ *
+ * The page tells which cells there are, and in which order; the kernel tells what they are to
+ * keep, and what they show where the page missed it. All views of a notebook share one.
+ */
+export class NotebookSession implements IDisposable {
+  /** The notebook must be ready: its cells are told at once. */
+  constructor(context: NotebookPanel['context']) {
+    this._context = context;
+    this._model = context.model;
+    this._order = new CellOrder(this._model);
+    this._model.cells.changed.connect(this._onCellsChanged, this);
+    this._model.stateChanged.connect(this._onStateChanged, this);
+    context.saveState.connect(this._onSaveState, this);
+    context.pathChanged.connect(this._onPathChanged, this);
+    this._comm = new KernelComm({
+      sessionContext: context.sessionContext,
+      greeting: () => this._greeting(),
+      receive: data => this._receive(data),
+      gone: () => this._onGone()
+    });
+  }
+
+  /** The ids of the cells whose context has changed since they ran. */
+  get stale(): ReadonlySet<string> {
+    return this._stale;
+  }
+
+  /** Emitted when `stale` is another set. */
+  get staleChanged(): ISignal<this, void> {
+    return this._staleChanged;
+  }
+
+  /** Emitted before cells are painted. */
+  get painting(): ISignal<this, ReadonlySet<ICellModel>> {
+    return this._painting;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    if (this._isDisposed) {
+      return;
+    }
+    this._isDisposed = true;
+    Signal.disconnectReceiver(this);
+    this._comm.dispose();
+    this._setStale([]);
+    Signal.clearData(this);
+  }
+
+  /** Tell what changed in the list of cells, before anything else is sent. */
+  tellCells(): void {
+    this._isScheduled = false;
+    if (this._comm.isOpen && !this._model.isDisposed) {
+      this._order
+        .next()
+        .forEach(cells => this._comm.send({ method: 'cells', cells }));
+    }
+  }
+
+  private _greeting(): readonly [IOpening, ...PageMessage[]] {
+    this._alive.clear();
+    this._order.reset();
+    this._isStaleHeard = false;
+    const [cells, ...more] = this._order.next() as [
+      ICellEntry[],
+      ...ICellEntry[][]
+    ];
+    return [
+      {
+        version: PROTOCOL_VERSION,
+        path: this._context.localPath || null,
+        notebook: readMetadata(this._model),
+        cells,
+        is_headless: false
+      },
+      ...more.map(cells => ({ method: 'cells', cells }) as const)
+    ];
+  }
+
+  private _receive(data: unknown): void {
+    const message = this._model.isDisposed ? null : parseMessage(data);
+    switch (message?.method) {
+      case 'turn':
+        return this._onTurn(message);
+      case 'session':
+        return this._onSession(message);
+      case 'outputs':
+        return this._onOutputs(message);
+      case 'stale':
+        this._isStaleHeard = true;
+        return this._setStale(message.cellIds);
+      case 'ready':
+        return this._onReady(message);
+      default:
+    }
+  }
+
+  private _onTurn({ cellId, record }: ITurnMessage): void {
+    const cell = findCell(this._model, cellId);
+    if (cell) {
+      this._write(cell, record);
+      this._order.noteWritten(cell, record);
+      this._comm.send({
+        method: 'ack',
+        cell_id: cellId,
+        turn: record?.turn ?? null,
+        revision: record?.revision ?? null
+      });
+    }
+  }
+
+  private _onSession({ record, revision }: ISessionMessage): void {
+    this._write(this._model, record);
+    this._comm.send({ method: 'ack', session: revision });
+  }
+
+  private _write(...[model, record]: Parameters<typeof writeMetadata>): void {
+    writeMetadata(model, record);
+    this._wroteSinceSave = true;
+  }
+
+  private _onOutputs({ cells }: IOutputsMessage): void {
+    for (const { cellId, isRunning } of cells) {
+      if (isRunning) {
+        this._alive.add(cellId);
+      } else {
+        this._alive.delete(cellId);
+      }
+    }
+    // Where others are in the notebook too, the outputs reach this page through them.
+    if (!Private.hasCompany(this._model)) {
+      this._paint(cells);
+    }
+  }
+
+  private _paint(pictures: readonly IPicture[]): void {
+    const byId = new Map(pictures.map(picture => [picture.cellId, picture]));
+    const cells = codeCells(this._model).filter(({ id }) => byId.has(id));
+    this._painting.emit(new Set(cells));
+    for (const cell of cells) {
+      const picture = byId.get(cell.id);
+      if (picture && this._repaint.show(cell, picture)) {
+        this._wroteSinceSave = true;
+      }
+    }
+  }
+
+  /** Widgets of an earlier kernel process are dead; those of running cells are not. */
+  private _onReady({ kernel }: IReadyMessage): void {
+    if (!this._isStaleHeard) {
+      this._setStale([]);
+    }
+    if (kernel !== this._kernel) {
+      this._kernel = kernel;
+      buryWidgets(
+        codeCells(this._model).filter(
+          cell => !this._alive.has(cell.id) && !this._repaint.isRunByPage(cell)
+        )
+      );
+    }
+  }
+
+  private _onGone(): void {
+    if (!this._model.isDisposed) {
+      const cells = codeCells(this._model);
+      this._repaint.stop(cells);
+      buryWidgets(cells);
+    }
+  }
+
+  private _setStale(ids: Iterable<string>): void {
+    const stale = new Set(ids);
+    if (Private.isSame(stale, this._stale)) {
+      return;
+    }
+    this._stale = stale;
+    this._staleChanged.emit();
+  }
+
+  private _onCellsChanged(): void {
+    // A change can come in parts, and a cell that moves is gone for a moment.
+    if (!this._isScheduled) {
+      this._isScheduled = true;
+      queueMicrotask(() => this._isScheduled && this.tellCells());
+    }
+  }
+
+  private _onPathChanged(): void {
+    this._comm.send({ method: 'path', path: this._context.localPath });
+  }
+
+  /** A save holds what was there when it began. */
+  private _onSaveState(_: unknown, state: Private.SaveState): void {
+    if (state === 'started') {
+      this._wroteSinceSave = false;
+    } else if (state === 'completed' && this._wroteSinceSave) {
+      // JupyterLab takes it for saved.
+      this._model.dirty = true;
+    } else if (state === 'completed' && !this._model.dirty) {
+      this._comm.send({ method: 'saved' });
+    }
+  }
+
+  /** The server saves what people edit together, and tells by this state only. */
+  private _onStateChanged(
+    _: INotebookModel,
+    { name, newValue }: { name: string; newValue?: unknown }
+  ): void {
+    if (name === 'dirty' && newValue === false && this._model.collaborative) {
+      this._comm.send({ method: 'saved' });
+    }
+  }
+
+  private readonly _context: NotebookPanel['context'];
+  private readonly _model: INotebookModel;
+  private readonly _order: CellOrder;
+  private readonly _comm: KernelComm;
+  private readonly _repaint = new Repaint();
+  /** The cells that run, as the kernel says. */
+  private readonly _alive = new Set<string>();
+  private readonly _painting = new Signal<this, ReadonlySet<ICellModel>>(this);
+  private readonly _staleChanged = new Signal<this, void>(this);
+  private _stale: ReadonlySet<string> = new Set();
+  private _isStaleHeard = false;
+  private _kernel = '';
+  private _wroteSinceSave = false;
+  private _isScheduled = false;
+  private _isDisposed = false;
+}
+
+namespace Private {
+  export type SaveState = Parameters<
+    Parameters<NotebookPanel['context']['saveState']['connect']>[0]
+  >[1];
+
+  /** Whether somebody else has the notebook open, and shares what changes in it. */
+  export function hasCompany(model: INotebookModel): boolean {
+    const { awareness } = model.sharedModel as { awareness?: IAwareness };
+    return (
+      model.collaborative === true && (awareness?.getStates().size ?? 0) > 1
+    );
+  }
+
+  export function isSame(
+    one: ReadonlySet<string>,
+    other: ReadonlySet<string>
+  ): boolean {
+    return one.size === other.size && [...one].every(id => other.has(id));
+  }
+
+  interface IAwareness {
+    getStates(): ReadonlyMap<number, unknown>;
+  }
+}
