@@ -148,7 +148,11 @@ class Journal:
         Where there is no file yet, it is kept with the first turn.
         """
         told = StoredSession(
-            well_formed(session), well_formed(path), well_formed(parent), title, header
+            id=well_formed(session),
+            path=well_formed(path),
+            parent=well_formed(parent),
+            title=well_formed(title),
+            header=header,
         )
         with self._lock:
             known = self._sessions.get(told.id, told)
@@ -160,7 +164,7 @@ class Journal:
                 known.header if header is None else header,
             )
             if self._database.exists:
-                self._database.write(lambda connection: self._keep_session(connection, told.id))
+                self._write(lambda connection: self._keep_session(connection, told.id))
 
     def session(self, session: str) -> StoredSession | None:
         """Return what is known of a session, `None` if nothing is."""
@@ -238,12 +242,10 @@ class Journal:
 
     def decided(self, session: str, turn_id: str, facts: JsonObject) -> None:
         """Note by what right a call was made, or why it was refused; stays for ever."""
+        key = well_formed(session), well_formed(turn_id)
         with self._lock:
-            data = self._bytes(dict(facts))
             self._write(
-                lambda connection: rows.add_decision(
-                    connection, well_formed(session), well_formed(turn_id), data
-                )
+                lambda connection: rows.add_decision(connection, *key, self._bytes(dict(facts)))
             )
 
     def file_changed(
@@ -288,7 +290,7 @@ class Journal:
                 outputs=outputs,
                 execution_count=execution_count,
                 clean=self._clean,
-                first=running.first if running else 0,
+                first=running.first if running and running.is_in(connection) else 0,
             )
 
         with self._lock:
@@ -397,10 +399,22 @@ class Journal:
         work: Callable[[sqlite3.Connection, RunningTurn], None],
     ) -> None:
         """Add to a turn, if it has begun and nothing of it is missing so far."""
+        key = well_formed(session), well_formed(turn_id)
         with self._lock:
-            running = self._running.get((well_formed(session), well_formed(turn_id)))
-            if running is not None and not self._write(lambda c: work(c, running)):
+            running = self._running.get(key)
+            if running is not None and not self._write(lambda c: self._add(c, running, work)):
                 self._running.clear()
+
+    def _add(
+        self,
+        connection: sqlite3.Connection,
+        running: RunningTurn,
+        work: Callable[[sqlite3.Connection, RunningTurn], None],
+    ) -> None:
+        if running.is_in(connection):
+            work(connection, running)
+        else:
+            del self._running[running.session, running.turn_id]
 
     def _read(self, work: Callable[[sqlite3.Connection], T], default: T) -> T:
         with self._lock:

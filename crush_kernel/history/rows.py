@@ -79,10 +79,19 @@ def add_entry(
     return cursor.lastrowid or 0
 
 
-def rewrite_entry(connection: sqlite3.Connection, number: int, kind: str, content: bytes) -> None:
-    """Put another entry in the place of the one with this number."""
+def rewrite_entry(
+    connection: sqlite3.Connection,
+    number: int,
+    kind: str,
+    content: bytes,
+    *,
+    session: str,
+    turn_id: str,
+) -> None:
+    """Put another entry in the place of the one with this number, if that is the turn's."""
     connection.execute(
-        "UPDATE entries SET kind = ?, content = ? WHERE number = ?", (kind, content, number)
+        "UPDATE entries SET kind = ?, content = ? WHERE number = ? AND session = ? AND turn = ?",
+        (kind, content, number, session, turn_id),
     )
 
 

@@ -31,6 +31,8 @@ class RunningTurn:
     """Returns the kind and the cleaned JSON of an entry; raises `ValueError` if it has none."""
     first: int = 0
     """The number of the entry in which the turn began."""
+    _connection: sqlite3.Connection | None = None
+    """To the file that it began in; numbers mean nothing in another one."""
     _draft: Drafted | None = None
     """What the last row of drafts holds, as it came."""
     _draft_number: int = 0
@@ -43,6 +45,11 @@ class RunningTurn:
         coded = self.code(Began(turn))
         rows.delete_entries(connection, self.session, self.turn_id)
         self.first = self._add(connection, coded)
+        self._connection = connection
+
+    def is_in(self, connection: sqlite3.Connection) -> bool:
+        """Return whether the turn has begun in the file of `connection`."""
+        return self._connection is connection
 
     def add(self, connection: sqlite3.Connection, entry: Entry) -> None:
         """Note `entry` as a row of its own."""
@@ -69,13 +76,13 @@ class RunningTurn:
             number = self._add(connection, self.code(new))
         elif len(former.text) + len(new.text) <= _MAX_DRAFT_CHARS:
             new = replace(new, text=former.text + new.text)
-            rows.rewrite_entry(connection, number, *self.code(new))
+            self._rewrite(connection, number, self.code(new))
         else:
             head, tail = _cut(former.text + new.text)
             new = replace(new, text=tail)
             full, rest = self.code(replace(new, text=head)), self.code(new)
             with transaction(connection):
-                rows.rewrite_entry(connection, number, *full)
+                self._rewrite(connection, number, full)
                 number = self._add(connection, rest)
         self._draft, self._draft_number, self._has_drafts = new, number, True
 
@@ -90,11 +97,11 @@ class RunningTurn:
         shown = self._displays.get(display_id, []) if display_id else []
         is_update = msg_type == "update_display_data"
         if is_update and len(shown) == 1:
-            rows.rewrite_entry(connection, shown[0], *self._display(content))
+            self._rewrite(connection, shown[0], self._display(content))
         elif shown:
             with transaction(connection):
                 for number in shown:
-                    rows.rewrite_entry(connection, number, *self._display(content))
+                    self._rewrite(connection, number, self._display(content))
                 if not is_update:
                     self._show(connection, msg_type, content)
         elif not is_update:
@@ -107,6 +114,11 @@ class RunningTurn:
         number = self._add(connection, self.code(Published(msg_type, content)))
         if display_id := display_id_of(content):
             self._displays.setdefault(display_id, []).append(number)
+
+    def _rewrite(
+        self, connection: sqlite3.Connection, number: int, coded: tuple[str, bytes]
+    ) -> None:
+        rows.rewrite_entry(connection, number, *coded, session=self.session, turn_id=self.turn_id)
 
     def _add(self, connection: sqlite3.Connection, coded: tuple[str, bytes]) -> int:
         return rows.add_entry(connection, self.session, self.turn_id, *coded)

@@ -427,6 +427,30 @@ def test_a_file_that_was_removed_is_made_anew(
     assert journal.take_notice() == ""
 
 
+def test_a_turn_never_writes_over_what_is_in_a_file_that_it_did_not_begin_in(
+    kernel: Callable[[], Journal], file: Path
+) -> None:
+    content = {"data": {}, "metadata": {}, "transient": {"display_id": "1"}}
+    journal, other = kernel(), kernel()
+    journal.began(SESSION, Turn("a"))
+    journal.published(SESSION, "a.1", "display_data", content)
+    journal.drafted(SESSION, "a.1", 1, 1, "text", "mine")
+    for path in file.parent.glob(f"{FILE_NAME}*"):
+        path.unlink()
+    other.began("theirs", Turn("b"))
+    for _ in range(5):
+        other.said("theirs", "b.1", PROMPT)
+    # A page that opens brings history in the middle of the turn.
+    journal.imported(SESSION, [ended("c")])
+    journal.published(SESSION, "a.1", "update_display_data", content)
+    journal.drafted(SESSION, "a.1", 1, 1, "text", "mine")
+    journal.ended(SESSION, ended("a"), [], 1)
+    assert cells(journal) == ["c", "a"]
+    ((turn, outputs),) = kernel().recover("theirs")
+    assert (turn.messages, outputs) == ((PROMPT,) * 5, [])
+    assert "was removed" in journal.take_notice()
+
+
 def test_a_folder_that_was_removed_is_made_anew(
     kernel: Callable[[], Journal], directory: Path
 ) -> None:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -476,7 +476,7 @@ def test_decisions_and_files_stay_when_the_turn_has_ended(
 
 @pytest.mark.parametrize("text", ["\ud800", "a\0b", "'; DROP TABLE turns --", "", "x" * 100_000])
 def test_any_text_is_a_name(journal: Journal, text: str) -> None:
-    journal.adopt(text, text)
+    journal.adopt(text, text, title=text, parent=text, header={text: text})
     keep(journal, ended(text), session=text)
     journal.file_changed(text, text, text, None, None)
     (stored,) = journal.turns(text)
@@ -496,6 +496,7 @@ def test_numbers_beyond_reason_are_cut(journal: Journal) -> None:
 def test_what_is_no_json_is_left_out_and_the_turn_goes_on(journal: Journal, other: Journal) -> None:
     journal.began(SESSION, TURN)
     journal.published(SESSION, TURN.id, "stream", {"name": "stdout", "text": object()})
+    journal.decided(SESSION, TURN.id, {"rule": cast("JsonValue", object())})
     journal.said(SESSION, TURN.id, PROMPT)
     ((turn, outputs),) = other.recover(SESSION)
     assert (turn.messages, outputs) == ((PROMPT,), [])
