@@ -225,6 +225,24 @@ def test_texts_and_cells_that_are_to_be_skipped_stay_as_they_are(place: Place) -
     assert (place.cell(0), place.cell(2)) == (before.cells[0], before.cells[2])
 
 
+def test_a_notebook_that_another_program_has_run_is_gone_on_with(place: Place) -> None:
+    place.write("say hello", "look")
+    other = headless.PROGRAMS[0].run(
+        place.path, place.path, headless.environment(place.home, **place.environ)
+    )
+    assert other.exit_code == 0, other.log
+    before = place.notebook.cells
+    assert place.run().ran == []
+    assert place.notebook.cells == before
+
+    new = nbformat.v4.new_code_cell("say bye", id="cell-2")  # pyright: ignore[reportUnknownMemberType]
+    place.edit(lambda notebook: notebook.cells.append(new))
+    done = place.run()
+
+    assert done.reasons == {"cell-2": "never run"}
+    assert done.statuses == {"cell-2": "ok"}
+
+
 # Denied, failed, late
 
 

@@ -11,6 +11,8 @@ import nbformat
 import pytest
 
 from crush_kernel.history.notebook import RECORD_MIME_TYPE
+from crush_kernel.history.record import read_turn
+from crush_kernel.messages import ShellCommand, text_of
 from tests.fakes import headless
 from tests.fakes.headless import PROGRAMS, Program, Run, markdown
 from tests.fakes.offline import LONG, offline_script, turn, wants
@@ -124,6 +126,19 @@ def assert_plain(notebook: Any) -> None:  # noqa: ANN401 - nbformat carries no t
     assert kinds == {"text/markdown", "text/plain", RECORD_MIME_TYPE}
 
 
+def test_every_turn_is_kept_in_the_last_output_of_its_cell(reference: Run) -> None:
+    hello, read, made, ran, status, shell = reference.notebook.cells
+    for number, cell in enumerate((hello, read, made, ran), start=1):
+        assert [RECORD_MIME_TYPE in output.data for output in cell.outputs][-1]
+        assert sum(RECORD_MIME_TYPE in output.data for output in cell.outputs) == 1
+        turn = read_turn(cell.outputs[-1].data[RECORD_MIME_TYPE], cell_id="")
+        assert (turn.id, turn.end) == (f"#{number}.1", "end_turn")
+        assert text_of(turn.messages[0]) == cell.source
+    assert not any(RECORD_MIME_TYPE in output.data for output in status.outputs)
+    command = read_turn(shell.outputs[-1].data[RECORD_MIME_TYPE], cell_id="")
+    assert command.messages[0].parts == (ShellCommand("echo out", "out\n", 0),)
+
+
 def test_nbconvert_makes_a_page_that_reads_without_a_kernel(home: Path, tmp_path: Path) -> None:
     source = notebook_in(tmp_path / "case", CELLS)
     command = ["-m", "jupyter", "nbconvert", "--execute", "--to", "html", str(source)]
@@ -165,6 +180,27 @@ def test_a_failed_turn_makes_the_program_fail_and_a_denied_call_does_not(
         assert "So far so good." in markdown(failed)
         errors = [output.ename for output in failed.outputs if "ename" in output]
         assert errors == ["AuthenticationFailed"]
+
+
+def test_papermill_says_that_it_has_no_parameters_for_prompts_and_runs_nothing(
+    home: Path, tmp_path: Path
+) -> None:
+    source = notebook_in(tmp_path / "case", ["!touch ran.txt"])
+    command = ["-m", "papermill", str(source), str(tmp_path / "out.ipynb"), "-p", "name", "x"]
+    done = subprocess.run(
+        [sys.executable, *command],
+        env=environment(home, "yolo"),
+        cwd=source.parent,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=headless.LIMIT_S,
+    )
+
+    assert done.returncode != 0
+    assert "No parameter translator functions specified" in done.stderr
+    assert "crush" in done.stderr
+    assert not (source.parent / "ran.txt").exists()
 
 
 SLOW = {"wait": "interrupted", "!echo begun; sleep 631": "begun", "sleep": "begun"}
