@@ -187,8 +187,8 @@ class CellRunner:
         def deliver(event: Event) -> None:
             if isinstance(event, TurnFinished):
                 finished.append(event)
-            cell.keeper.watch(event)
-            display.on_event(event)
+            for shown in cell.keeper.watch(event):
+                display.on_event(shown)
 
         mailbox = Mailbox(self._loop, deliver, is_bulk=_is_bulk)
         is_alone = cell.front_end == "headless"

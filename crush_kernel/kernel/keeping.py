@@ -6,6 +6,7 @@ that whatever a reader has seen is there for the next turn, should the kernel be
 Main loop.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,7 @@ from crush_kernel.agent.events import (
 )
 from crush_kernel.history.entries import DraftKind
 from crush_kernel.history.journal import Journal
+from crush_kernel.history.redactedstream import RedactedStream
 from crush_kernel.history.session import Session
 from crush_kernel.kernel.mirror import CellOutputs
 
@@ -31,9 +33,13 @@ class CellKeeper:
     shown: CellOutputs
     turn_id: str = ""
     """The turn that the run makes; empty for a command, which makes none."""
+    _stream: RedactedStream = field(init=False)
     _step: int = 0
     _attempt: int = 1
     _draft: list[tuple[DraftKind, str]] = field(default_factory=list[tuple[DraftKind, str]])
+
+    def __post_init__(self) -> None:
+        self._stream = RedactedStream(self.session.redactor)
 
     def keep(self, msg_type: str, content: dict[str, Any]) -> dict[str, Any]:
         """Keep an output that is about to be sent, and return it without secrets."""
@@ -44,8 +50,22 @@ class CellKeeper:
             self._journal.published(self.session.id, self.turn_id, msg_type, clean)
         return clean
 
-    def watch(self, event: Event) -> None:
-        """Take in an event of the turn before it is shown."""
+    def watch(self, event: Event) -> Iterator[Event]:
+        """Take in an event of the turn, and yield what of it can be shown by now.
+
+        A few letters of a reply are kept back where they may be the beginning of a secret.
+        """
+        self._take(event)
+        if isinstance(event, TextAdded):
+            if ready := self._stream.feed(event.text):
+                yield TextAdded(ready)
+            return
+        rest = self._stream.flush()
+        if rest and not isinstance(event, ReplyDropped):
+            yield TextAdded(rest)
+        yield event
+
+    def _take(self, event: Event) -> None:
         match event:
             case TextAdded(text=text):
                 self._add("text", text)
