@@ -56,8 +56,10 @@ _SIGNALS = () if os.name == "nt" else (signal.SIGINT, signal.SIGTERM, signal.SIG
 class Choices:
     """What the user asked for."""
 
+    place: Path
+    """Where the notebook is written, absolute, as a kernel says it that works in the folder."""
     cwd: Path
-    """Where the kernel works: the notebook's folder."""
+    """Where the kernel works: the folder of the notebook that is read."""
     environ: Mapping[str, str]
     """For the kernel, whole."""
     kernelspec: Json | None = None
@@ -85,7 +87,7 @@ class NotebookRun:
         self._file = file
         self._choices = choices
         self._report = report
-        self._page = NotebookPage(notebook, _place(file.target), self._on_turn)
+        self._page = NotebookPage(notebook, choices.place, self._on_turn)
         self._client = RunClient(notebook, self._page, new_manager)
         self._news: dict[str, TurnNews] = {}
         """Of the cells that have run or run now, in the order of running."""
@@ -295,11 +297,6 @@ _STATUSES: Mapping[str, Status] = {
     "interrupted": "interrupted",
     "died": "died",
 }
-
-
-def _place(path: Path) -> Path:
-    """Return where a notebook is, as the kernel would say it that works in its folder."""
-    return Path(os.path.realpath(path.parent)) / path.name
 
 
 def _plain(outputs: list[Json]) -> Iterator[str]:

@@ -57,9 +57,13 @@ def _run(arguments: argparse.Namespace, report: Report) -> Finished:
             cells=len(states(notebook)),
         )
     )
+    place = Path(os.path.realpath(file.target.parent)) / file.target.name
     choices = Choices(
+        place=place,
         cwd=Path(os.path.realpath(file.source.parent)),
-        environ=environment(os.environ, mode=arguments.permission_mode, model=arguments.model),
+        environ=environment(
+            os.environ, notebook=place, mode=arguments.permission_mode, model=arguments.model
+        ),
         kernelspec=None if "kernelspec" in notebook["metadata"] else OUR_KERNELSPEC,
         runs_all=arguments.all,
         allows_errors=arguments.allow_errors,
@@ -79,8 +83,20 @@ def _run(arguments: argparse.Namespace, report: Report) -> Finished:
 
 
 def environment(
-    environ: Mapping[str, str], *, mode: str | None, model: str | None
+    environ: Mapping[str, str], *, notebook: Path, mode: str | None, model: str | None
 ) -> dict[str, str]:
-    """Return `environ` for the kernel, with what the command line sets."""
-    ours = {"CRUSH_PERMISSION_MODE": mode, "CRUSH_MODEL": model}
+    """Return `environ` for the kernel, with what the command line sets.
+
+    Args:
+        environ: our own; inside of a notebook it names that one, which the kernel must not
+            take for its own.
+        notebook: the one that is written, absolute.
+        mode: the permission mode, if it was named.
+        model: the label of the model, if it was named.
+    """
+    ours = {
+        "JPY_SESSION_NAME": str(notebook),
+        "CRUSH_PERMISSION_MODE": mode,
+        "CRUSH_MODEL": model,
+    }
     return {**environ, **{name: value for name, value in ours.items() if value}}

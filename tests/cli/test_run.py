@@ -528,6 +528,18 @@ def test_a_notebook_without_ids_and_kernelspec_gets_both(place: Place) -> None:
     assert place.run().ran == []
 
 
+def test_the_notebook_that_a_run_is_started_from_is_not_taken_for_its_own(place: Place) -> None:
+    outer = headless.write(place.folder / "outer.ipynb", ["say hello", "look"])
+    assert place.run(notebook="outer.ipynb").exit_code == 0
+    place.environ["JPY_SESSION_NAME"] = str(outer)
+    place.write("say hello", "look")
+
+    assert place.run().ran == ["cell-0", "cell-1"]
+    assert place.run().ran == []
+    ids = {headless.read(path).metadata["crush"]["id"] for path in (outer, place.path)}
+    assert len(ids) == 2
+
+
 # Which kernel
 
 
