@@ -16,9 +16,8 @@ Source: design §4 "Repair"; Anthropic and OpenAI message rules.
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from operator import is_
-from typing import Final, cast
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from crush_kernel.messages import (
     Media,
@@ -82,7 +81,7 @@ class Unit:
     results: tuple[ToolResult, ...] = ()
     answer: Message | None = None
     """The message that holds `results` and nothing else, if there is one."""
-    others: tuple[Message, ...] = ()
+    others: list[Message] = field(default_factory=list[Message])
     """What else follows, all of it the user's."""
     end: int = 0
     """The index of the message that ended it: the next reply, or the end of the history."""
@@ -146,7 +145,7 @@ def units_of(messages: Iterable[Message], start: int = 0) -> Iterator[Unit]:
                 yield unit
             unit = Unit(said, calls_of(said))
         elif said is not None and said.role == "user":
-            unit.others += (said,)
+            unit.others.append(said)
         if results:
             unit.answer = message if results == message.parts and not unit.results else None
             unit.results += results
@@ -158,17 +157,19 @@ def units_of(messages: Iterable[Message], start: int = 0) -> Iterator[Unit]:
 def repaired(unit: Unit, ids: "Ids") -> tuple[Message, ...]:
     """Return `unit` as it may be sent: its reply, the answers to its calls, and the rest."""
     if unit.reply is None:
-        return unit.others
+        return tuple(unit.others)
     if not unit.calls:
         return (unit.reply, *unit.others)
-    calls: list[ToolCall] = []
-    answers: list[ToolResult] = []
-    for call, answer in zip(unit.calls, unit.answers(), strict=True):
-        arguments = object_text(call.input)
-        sent = _sent_call(call, ids.fresh(call.id), arguments)
-        calls.append(sent)
-        answers.append(_answer(sent.id, answer, raw=call.input if arguments is None else None))
-    return (_with_calls(unit, calls), _answer_message(unit, tuple(answers)), *unit.others)
+    calls = tuple([_sent_call(call, ids.fresh(call.id)) for call in unit.calls])
+    is_same = calls == unit.calls
+    if is_same and unit.answer is not None and unit.is_settled:
+        return (unit.reply, unit.answer, *unit.others)
+    answers = tuple(
+        _answer(sent.id, answer, raw=call.input if object_text(call.input) is None else None)
+        for sent, call, answer in zip(calls, unit.calls, unit.answers(), strict=True)
+    )
+    reply = unit.reply if is_same else _with_calls(unit.reply, calls)
+    return (reply, Message("tool", answers), *unit.others)
 
 
 def trimmed(messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -202,13 +203,12 @@ class Ids:
         name = wanted if _ID.fullmatch(wanted) else re.sub(r"[^a-zA-Z0-9_-]", "_", wanted)[:40]
         name = name or "call"
         base = name[:32]
-        number = self._next.get(base, 2)
-        self._given.append((name, base, number))
+        before = number = self._next.get(base, 2)
         if name in self._taken:
             while (name := f"{base}_{number}") in self._taken:
                 number += 1
             self._next[base] = number + 1
-            self._given[-1] = (name, *self._given[-1][1:])
+        self._given.append((name, base, before))
         self._taken.add(name)
         return name
 
@@ -228,7 +228,9 @@ def _bring_home(units: Iterable[Unit]) -> None:
             continue
         for result in unit.strays():
             if places := waiting.get(result.call_id):
-                places.pop().results += (result,)
+                home = places.pop()
+                home.results += (result,)
+                home.answer = None
         for call_id in unit.open_ids():
             waiting.setdefault(call_id, []).append(unit)
 
@@ -243,8 +245,8 @@ def _cleaned(message: Message) -> tuple[Message | None, tuple[ToolResult, ...]]:
 
     `None` if it says nothing. What is not said in a reply is said by the user.
     """
-    results: list[ToolResult] = []
     said: list[Part] = []
+    results: list[ToolResult] = []
     for raw in message.parts:
         part = _clean_part(raw, message.role)
         if isinstance(part, ToolResult):
@@ -257,8 +259,9 @@ def _cleaned(message: Message) -> tuple[Message | None, tuple[ToolResult, ...]]:
     if not said:
         return None, tuple(results)
     parts = tuple(said)
-    is_same = role == message.role and parts == message.parts
-    return message if is_same else replace(message, role=role, parts=parts), tuple(results)
+    if role == message.role and parts == message.parts:
+        return message, ()
+    return replace(message, role=role, parts=parts), tuple(results)
 
 
 def _clean_reply(parts: list[Part]) -> list[Part]:
@@ -277,10 +280,10 @@ def _clean_reply(parts: list[Part]) -> list[Part]:
 def _clean_part(part: Part, role: Role) -> Part | None:
     """Return `part` as it may be sent in a message of `role`, `None` to leave it out."""
     match part:
-        case Text(text):
-            if not text or text.isspace():
+        case Text():
+            if not part.text or part.text.isspace():
                 return None
-            return part if text.isascii() else _clean_text(part)
+            return part if part.text.isascii() else _clean_text(part)
         case ToolResult():
             return _clean_result(part)
         case Reasoning() | ToolCall():
@@ -315,27 +318,19 @@ def _says_something(text: str) -> bool:
     return bool(text) and not text.isspace()
 
 
-def _with_calls(unit: Unit, calls: list[ToolCall]) -> Message:
-    """Return the reply of `unit` with `calls` in the places of its own."""
-    reply = cast("Message", unit.reply)  # it has calls
-    if all(map(is_, calls, unit.calls)):
-        return reply
+def _with_calls(reply: Message, calls: Iterable[ToolCall]) -> Message:
+    """Return `reply` with `calls` in the places of its own."""
     fresh = iter(calls)
     parts = tuple(next(fresh) if isinstance(part, ToolCall) else part for part in reply.parts)
     return replace(reply, parts=parts)
 
 
-def _sent_call(call: ToolCall, call_id: str, arguments: str | None) -> ToolCall:
+def _sent_call(call: ToolCall, call_id: str) -> ToolCall:
     name = call.name if _NAME.fullmatch(call.name) else UNKNOWN_TOOL
+    arguments = object_text(call.input)
     if call_id == call.id and name is call.name and arguments is call.input:
         return call
     return ToolCall(call_id, name, "{}" if arguments is None else arguments)
-
-
-def _answer_message(unit: Unit, answers: tuple[ToolResult, ...]) -> Message:
-    """Return the message of `answers`: that of `unit`, if it says the same."""
-    kept = unit.answer
-    return kept if kept is not None and kept.parts == answers else Message("tool", answers)
 
 
 def _answer(call_id: str, answer: ToolResult | None, *, raw: str | None) -> ToolResult:

@@ -5,25 +5,25 @@ unit in which it changes and those after it are repaired again.
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
+from typing import NamedTuple
 
 from crush_kernel.history.quarantine import Key, without
 from crush_kernel.history.repair import Ids, Unit, repair, repaired, trimmed, units_of
 from crush_kernel.messages import Message, shared_length
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
+class _Done(NamedTuple):
     """A unit that was repaired, and how things stood before it."""
 
     end: int
     sent: int
     """How many messages were sent before it."""
     ids: int
-    open_ids: list[str]
-    is_late: bool
+    """How many ids were given before it."""
+    open_ids: Sequence[str] = ()
+    is_late: bool = False
     """Whether it holds a result that belongs to a call before it."""
 
 
@@ -82,8 +82,9 @@ class Repairer:
             done = self._done.pop()
             del self._sent[done.sent :]
             self._ids.take_back(done.ids)
-            self._open.subtract(done.open_ids)
-            self._late -= done.is_late
+            if done.open_ids or done.is_late:
+                self._open.subtract(done.open_ids)
+                self._late -= done.is_late
 
     def _from(self, start: int) -> Iterator[Message]:
         """Yield the messages from the index `start` on."""
@@ -93,15 +94,11 @@ class Repairer:
         return chain(islice(self._context, start, None), self._running)
 
     def _take(self, unit: Unit) -> None:
-        open_ids = unit.open_ids()
-        done = _Done(
-            end=unit.end,
-            sent=len(self._sent),
-            ids=self._ids.count,
-            open_ids=open_ids,
-            is_late=any(self._open[result.call_id] > 0 for result in unit.strays()),
-        )
+        done = _Done(unit.end, len(self._sent), self._ids.count)
+        if (unit.calls or unit.results) and not unit.is_settled:
+            is_late = any(self._open[result.call_id] > 0 for result in unit.strays())
+            done = done._replace(open_ids=unit.open_ids(), is_late=is_late)
+            self._open.update(done.open_ids)
+            self._late += is_late
         self._done.append(done)
         self._sent += without(repaired(unit, self._ids), self._refused)
-        self._open.update(open_ids)
-        self._late += done.is_late

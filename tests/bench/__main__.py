@@ -12,6 +12,7 @@ from time import monotonic
 
 from tests.bench import (
     browser,
+    context,
     deltas,
     execute_to_wire,
     interrupt,
@@ -29,6 +30,7 @@ BENCHMARKS: dict[str, Measure] = {
     "memory": memory.measure,
     "execute_to_wire": execute_to_wire.measure,
     "tool_round_trip": tool_round_trip.measure,
+    "context": context.measure,
     "deltas": deltas.measure,
     "browser": browser.measure,
     "search": search.measure,

@@ -76,6 +76,11 @@ A, B = ToolCall("a", "ls", "{}"), ToolCall("b", "ls", "{}")
             id="...also from behind another reply",
         ),
         pytest.param(
+            (reply(A, B), results(ToolResult("a", "1")), DONE, results(ToolResult("b", "2"))),
+            (reply(A, B), results(ToolResult("a", "1"), ToolResult("b", "2")), DONE),
+            id="...where others are already",
+        ),
+        pytest.param(
             (CALL, USER, CALL, ANSWER),
             (CALL, SYNTHETIC, USER, reply(ToolCall("c1_2", "ls", "{}")),
              results(ToolResult("c1_2", "a.py"))),
