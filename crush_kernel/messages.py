@@ -198,7 +198,7 @@ class Message:
     """One contribution by one role: a prompt, a reply, or the results of a reply's calls."""
 
     role: Role
-    parts: tuple[Part, ...]
+    parts: Annotated[tuple[Part, ...], FailFast()]
     provider: str = ""
     """The provider that wrote it; empty unless `role` is `assistant`."""
     model: str = ""
@@ -212,7 +212,7 @@ MESSAGES: TypeAdapter[tuple[Message, ...]] = TypeAdapter(Annotated[tuple[Message
 
 def calls_of(message: Message) -> tuple[ToolCall, ...]:
     """Return the tool calls of `message`, in its order."""
-    return tuple(part for part in message.parts if isinstance(part, ToolCall))
+    return tuple([part for part in message.parts if isinstance(part, ToolCall)])
 
 
 def text_of(message: Message) -> str:

@@ -8,7 +8,7 @@ Source: design §5 "unreadable records are skipped and reported, never fatal".
 
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any, Final, cast, get_args
 
 from pydantic import JsonValue, ValidationError
 
@@ -24,6 +24,9 @@ from crush_kernel.messages import (
     ToolResult,
     Usage,
 )
+
+
+_ROLES: Final[tuple[JsonValue, ...]] = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ def read_messages(values: list[JsonValue], budget: Budget) -> ReadMessages:
     messages: list[Message] = []
     damaged = 0
     for value in values:
-        if well := _validated([value]):
+        if _has_known_role(value) and (well := _validated([value])):
             messages += well
         elif mended := _mended(value, budget):
             messages.append(mended)
@@ -105,15 +108,18 @@ def _mended(value: JsonValue, budget: Budget) -> Message | None:
     parts = tuple(part for each in raw for part in _read_part(each))
     if not parts:
         return None
-    is_known = _validated([{"role": value.get("role"), "parts": []}])
     return Message(
-        role=is_known[0].role if is_known else _role_of(parts),
+        role=_field("role", value["role"]).role if _has_known_role(value) else _role_of(parts),
         parts=parts,
         provider=_field("provider", value.get("provider")).provider,
         model=_field("model", value.get("model")).model,
         stop=_field("stop", value.get("stop")).stop,
         usage=_field("usage", value.get("usage")).usage,
     )
+
+
+def _has_known_role(value: JsonValue) -> bool:
+    return isinstance(value, dict) and value.get("role") in _ROLES
 
 
 def _field(name: str, value: JsonValue) -> Message:

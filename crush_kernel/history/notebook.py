@@ -36,9 +36,18 @@ RECORD_MIME_TYPE: Final = "application/vnd.crush.turn.v1+json"
 MAX_NOTEBOOK_BYTES: Final = 100_000_000
 """Twice the largest notebook that is still of any use in a browser."""
 
+MAX_WEIGHT: Final = 10_000_000
+"""Of what a notebook is made of; see `_weight`. The time of a parser, a second or two."""
+
+MAX_CELLS: Final = 20_000
+"""More than any front end can show."""
+
 MAX_PROBLEMS: Final = 20
 
 MAX_SHOWN_ID: Final = 40
+
+_STRINGS: Final = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\Z)', re.DOTALL)
+"""Strings in JSON. Never looks at a character twice, not even where a string has no end."""
 
 CellType = Literal["code", "markdown", "raw"]
 
@@ -87,6 +96,8 @@ def read_ipynb(data: bytes | str) -> NotebookContents:
     try:
         text = data if isinstance(data, str) else data.decode()
         text = text.removeprefix("\ufeff")
+        if _weight(text) > MAX_WEIGHT:
+            return _unreadable("it has too many values")
         notebook: object = json.loads(text, parse_constant=_no_number) if text.strip() else None
     except (ValueError, RecursionError):
         return _unreadable("it is no JSON text")
@@ -128,8 +139,11 @@ class _Reading:
 
     def cells_among(self, cells: JsonValue) -> list[dict[str, JsonValue]]:
         """Return what can be a cell."""
-        found = _objects(cells)
-        if not isinstance(cells, list) or len(cells) > len(found):
+        listed = cells if isinstance(cells, list) else []
+        found = _objects(listed[:MAX_CELLS])
+        if len(listed) > MAX_CELLS:
+            self.problems.append(f"Only the first {MAX_CELLS:,} cells are read.")
+        elif listed is not cells or len(listed) > len(found):
             self.problems.append("The list of the cells is damaged.")
         return found
 
@@ -214,6 +228,21 @@ def _bounded(problems: list[str]) -> tuple[str, ...]:
         return tuple(problems)
     more = len(problems) - MAX_PROBLEMS + 1
     return (*problems[: MAX_PROBLEMS - 1], f"{more} more things in it cannot be used as they are.")
+
+
+def _weight(text: str) -> int:
+    """Return how long a parser will take over `text`, in items of a list.
+
+    Text costs next to nothing; the weights of the marks are what was measured.
+    """
+    if (weight := _weight_of_marks(text)) > MAX_WEIGHT:
+        weight = _weight_of_marks(_STRINGS.sub("", text))
+    return weight
+
+
+def _weight_of_marks(text: str) -> int:
+    costly = text.count("[") + text.count("{") + text.count(":")
+    return 4 * costly + text.count(",")
 
 
 def _no_number(_name: str) -> None:

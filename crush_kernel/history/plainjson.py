@@ -17,8 +17,8 @@ from crush_kernel.messages import JsonObject, well_formed
 MAX_DEPTH: Final = 64
 """Levels of nesting: several times those of a record, a fraction of what parsers take."""
 
-MAX_VALUES: Final = 1_000_000
-"""Values in all records of a notebook: some 50,000 messages, a second of work."""
+MAX_VALUES: Final = 500_000
+"""Values in all records of a notebook: some 20,000 messages, a second of work at most."""
 
 MAX_FAULTS: Final = 20_000
 """Messages and parts that are looked at one by one, since not all of them can be read."""
@@ -34,6 +34,16 @@ class Budget:
 
     values: int = MAX_VALUES
     faults: int = MAX_FAULTS
+
+    def take_values(self, count: int) -> None:
+        """Count values that are read.
+
+        Raises:
+            Unreasonable: there were too many.
+        """
+        self.values -= count
+        if self.values < 0:
+            raise Unreasonable("is too large")
 
     def take_faults(self, count: int) -> None:
         """Count what has to be looked at one by one.
@@ -56,9 +66,7 @@ def is_plain(value: JsonValue, budget: Budget) -> bool:
     suspects: list[str | float] = []
     keys: set[str] = set()
     for _ in range(MAX_DEPTH):
-        budget.values -= len(level)
-        if budget.values < 0:
-            raise Unreasonable("is too large")
+        budget.take_values(len(level))
         level = _next_level(level, keys, suspects)
         if not level:
             return all(map(_is_plain_scalar, (*suspects, *keys)))

@@ -30,6 +30,9 @@ MAX_NAME: Final = 512
 
 MAX_TITLE: Final = 500
 
+_VALUES_A_RECORD: Final = 25
+"""What a record costs to read beside its values, in values."""
+
 _ENDS: Final[dict[str, TurnState]] = {
     "end_turn": "end_turn",
     "error": "error",
@@ -72,7 +75,7 @@ class SessionHeader:
     """The header as it was read; what this version does not know of it is written back."""
 
 
-def read_turn(value: JsonValue, *, cell_id: str) -> Turn:
+def read_turn(value: JsonValue | JsonObject, *, cell_id: str) -> Turn:
     """Return the turn that `value` is; messages that cannot be read are not in it.
 
     A turn that nobody runs any more counts as interrupted.
@@ -87,7 +90,9 @@ def read_turn(value: JsonValue, *, cell_id: str) -> Turn:
     return examine_turn(value, cell_id=cell_id).turn
 
 
-def examine_turn(value: JsonValue, *, cell_id: str, budget: Budget | None = None) -> ReadTurn:
+def examine_turn(
+    value: JsonValue | JsonObject, *, cell_id: str, budget: Budget | None = None
+) -> ReadTurn:
     """Return the turn that `value` is, and what could not be read of it.
 
     Args:
@@ -152,7 +157,7 @@ def write_turn(turn: Turn) -> JsonObject:
     return _plain_object(written)
 
 
-def read_header(value: JsonValue) -> SessionHeader:
+def read_header(value: JsonValue | JsonObject) -> SessionHeader:
     """Return the header that `value` is; fields that cannot be read are left empty.
 
     Raises:
@@ -208,8 +213,16 @@ def _laid_over(stored: JsonObject, said: dict[str, JsonValue]) -> dict[str, Json
     return written | {name: value for name, value in stored.items() if name not in said}
 
 
-def _own_record(value: JsonValue, budget: Budget) -> dict[str, JsonValue]:
+def _own_record(value: JsonValue | JsonObject, budget: Budget) -> dict[str, JsonValue]:
     """Return `value`, plain, if it says that it is a record of this version."""
+    try:
+        budget.take_values(_VALUES_A_RECORD)
+        return _own_plain_record(value, budget)
+    except Unreasonable as error:
+        raise BadRecord(f"it {error}") from None
+
+
+def _own_plain_record(value: JsonValue | JsonObject, budget: Budget) -> dict[str, JsonValue]:
     if not isinstance(value, dict):
         raise BadRecord("it is no JSON object")
     version = value.get("version")
@@ -217,10 +230,7 @@ def _own_record(value: JsonValue, budget: Budget) -> dict[str, JsonValue]:
         raise BadRecord("it does not say which version it has")
     if version != VERSION:
         raise BadRecord(f"its version is {version}, and this kernel reads version {VERSION}")
-    try:
-        return value if is_plain(value, budget) else _plain_object(value)
-    except Unreasonable as error:
-        raise BadRecord(f"it {error}") from None
+    return value if is_plain(value, budget) else _plain_object(value)
 
 
 def _plain_object(value: dict[str, JsonValue]) -> dict[str, JsonValue]:

@@ -159,6 +159,8 @@ def _flat(value: JsonObject) -> list[str]:
         if isinstance(item, str):
             texts += "text", item
         elif isinstance(item, Mapping):
+            if not all(map(str.isascii, item)):
+                item = {well_formed(key): value for key, value in item.items()}
             keys = sorted(item)
             texts += (f"object of {len(keys)}", *keys)
             waiting += [item[key] for key in keys]
