@@ -8,6 +8,14 @@ export function kernelOf(
   return sessionContext.session?.kernel ?? null;
 }
 
+/**
+ * Whether `kernel` has the name of Crush's kernelspec: known before it has started, and good
+ * enough to send what another kind of kernel merely refuses.
+ */
+export function isNamedCrush({ name }: Kernel.IKernelConnection): boolean {
+  return name === 'crush';
+}
+
 /** Whether `kernel` is Crush, by what it says of itself: a kernelspec can have any name. */
 export async function isCrush(
   kernel: Kernel.IKernelConnection

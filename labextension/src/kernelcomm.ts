@@ -3,7 +3,7 @@ import type { Kernel, KernelMessage, Session } from '@jupyterlab/services';
 import type { JSONObject } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
-import { isCrush, kernelOf } from './crushkernel';
+import { isCrush, isNamedCrush, kernelOf } from './crushkernel';
 import { COMM_TARGET } from './protocol';
 import type { IOpening, PageMessage } from './protocol';
 
@@ -53,13 +53,16 @@ export class KernelComm implements IDisposable {
     }
   }
 
-  /** Open the comm if there is none, at once if the kernel is known to be Crush. */
+  /**
+   * Open the comm if there is none, at once if the kernel is known to be Crush: what is sent
+   * to a kernel that starts waits in order, and a cell may be run next.
+   */
   private _open(): void {
     const kernel = kernelOf(this._options.sessionContext);
     if (this._isDisposed || this.isOpen || !kernel) {
       return;
     }
-    if (kernel === this._known) {
+    if (kernel === this._known || isNamedCrush(kernel)) {
       this._openOn(kernel);
     } else if (kernel !== this._asked) {
       this._asked = kernel;
@@ -92,6 +95,7 @@ export class KernelComm implements IDisposable {
   private _opened(comm: Kernel.IComm): Kernel.IComm {
     comm.onMsg = message => {
       if (comm === this._comm) {
+        this._process = message.header.session;
         this._options.receive(message.content.data);
       }
     };
@@ -140,6 +144,7 @@ export class KernelComm implements IDisposable {
       case 'terminating':
       case 'restarting':
       case 'autorestarting':
+        this._isRestarting = status.endsWith('restarting');
         this._isRefused = false;
         this._options.gone();
         break;
@@ -157,12 +162,14 @@ export class KernelComm implements IDisposable {
   ): void {
     if (status !== 'connected') {
       this._isLost = true;
-    } else {
-      if (this._isLost) {
-        this._close();
-      }
-      this._open();
+      return;
     }
+    // What was sent while the kernel restarted has waited for this.
+    if (this._isLost && !this._isRestarting) {
+      this._close();
+    }
+    this._isRestarting = false;
+    this._open();
   }
 
   /** Somebody else can restart the kernel, and then this is all that one hears of it. */
@@ -170,15 +177,13 @@ export class KernelComm implements IDisposable {
     _: ISessionContext,
     { header, parent_header }: KernelMessage.IMessage
   ): void {
-    // Without a parent it is the server that speaks.
-    if (!('msg_id' in parent_header)) {
-      return;
-    }
-    const isNew = this._process !== '' && this._process !== header.session;
-    this._process = header.session;
-    if (isNew) {
+    // Without a parent it is the server that speaks, but for a welcome.
+    const isKernel =
+      'msg_id' in parent_header ||
+      (header.msg_type as string) === 'iopub_welcome';
+    const isOther = this._process !== '' && this._process !== header.session;
+    if (isKernel && isOther) {
       this._close();
-      this._isRefused = false;
       this._options.gone();
       this._open();
     }
@@ -188,9 +193,10 @@ export class KernelComm implements IDisposable {
   private _comm: Kernel.IComm | null = null;
   private _asked: Kernel.IKernelConnection | null = null;
   private _known: Kernel.IKernelConnection | null = null;
-  /** The session id of the kernel process, which is in all that it says. */
+  /** The session id of the kernel process that has the comm, as is in all that it says. */
   private _process = '';
   private _isLost = false;
+  private _isRestarting = false;
   private _isRefused = false;
   private _isDisposed = false;
 }

@@ -1,14 +1,15 @@
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
-import { isCrush, kernelOf } from './crushkernel';
+import { isCrush, isNamedCrush, kernelOf } from './crushkernel';
 import type { ICrushNotebooks } from './tokens';
 
 /**
- * Knows which notebooks have a Crush kernel, by what the kernel says of itself.
+ * Knows which notebooks have a Crush kernel, by what the kernel says of itself; until it has
+ * started, by its name.
  *
- * A kernelspec can have any name, so the name is not asked. A notebook that loses its
- * kernel stays what it was until it gets another one: its transcript still reads the same.
+ * A notebook that loses its kernel stays what it was until it gets another one: its
+ * transcript still reads the same.
  */
 export class CrushNotebooks implements ICrushNotebooks {
   get changed(): ISignal<ICrushNotebooks, ICrushNotebooks.IChange> {
@@ -32,17 +33,23 @@ export class CrushNotebooks implements ICrushNotebooks {
     if (!kernel) {
       return;
     }
-    const isCrushNow = await isCrush(kernel);
-    if (panel.isDisposed || kernel !== kernelOf(panel.sessionContext)) {
-      return;
+    if (isNamedCrush(kernel)) {
+      this._set(panel, true);
     }
-    if (isCrushNow !== this._panels.has(panel)) {
-      if (isCrushNow) {
+    const answer = await isCrush(kernel);
+    if (!panel.isDisposed && kernel === kernelOf(panel.sessionContext)) {
+      this._set(panel, answer);
+    }
+  }
+
+  private _set(panel: NotebookPanel, isCrush: boolean): void {
+    if (isCrush !== this._panels.has(panel)) {
+      if (isCrush) {
         this._panels.add(panel);
       } else {
         this._panels.delete(panel);
       }
-      this._changed.emit({ panel, isCrush: isCrushNow });
+      this._changed.emit({ panel, isCrush });
     }
   }
 

@@ -73,9 +73,9 @@ export class FakeComm {
     this.onClose({});
   }
 
-  /** Let the kernel say `data`. */
-  hear(data: unknown): void {
-    this.onMsg({ content: { data } });
+  /** Let the kernel process `session` say `data`. */
+  hear(data: unknown, session = 'process'): void {
+    this.onMsg({ header: { session }, content: { data } });
   }
 
   /** Return what was sent with `method`. */
@@ -86,7 +86,10 @@ export class FakeComm {
 
 /** A connection to a kernel that has comms. */
 export class FakeKernel {
-  constructor(implementation: string | Promise<string> = 'crush') {
+  constructor(
+    implementation: string | Promise<string> = 'crush',
+    readonly name = 'python3'
+  ) {
     this.info = Promise.resolve(implementation).then(implementation => ({
       implementation
     }));
@@ -178,9 +181,13 @@ export class FakeContext {
   }
 
   /** Let the kernel process `session` say something; without a parent it is the server. */
-  hear(session: string, parent_header: object = { msg_id: 'm1' }): void {
+  hear(
+    session: string,
+    msg_type = 'status',
+    parent_header: object = { msg_id: 'm1' }
+  ): void {
     this.sessionContext.iopubMessage.emit({
-      header: { session, msg_type: 'status' },
+      header: { session, msg_type },
       parent_header
     });
   }

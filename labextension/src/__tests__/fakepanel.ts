@@ -4,9 +4,14 @@ import { Signal } from '@lumino/signaling';
 /** What the plugins use of a notebook panel, with real signals and a kernel to switch. */
 export class FakePanel {
   /** Give the panel a kernel that answers `implementation`, or fails, or none. */
-  setKernel(implementation: string | Error | Promise<string> | null): void {
+  setKernel(
+    implementation: string | Error | Promise<string> | null,
+    name = 'python3'
+  ): void {
     this._kernel =
-      implementation === null ? null : { info: Private.info(implementation) };
+      implementation === null
+        ? null
+        : { name, info: Private.info(implementation) };
     this._kernelChanged.emit(undefined);
   }
 
@@ -33,12 +38,17 @@ export class FakePanel {
     };
   }
 
-  private _kernel: { info: Promise<{ implementation: string }> } | null = null;
+  private _kernel: Private.IKernel | null = null;
   private readonly _disposed = new Signal<FakePanel, undefined>(this);
   private readonly _kernelChanged = new Signal<FakePanel, undefined>(this);
 }
 
 namespace Private {
+  export interface IKernel {
+    readonly name: string;
+    readonly info: Promise<{ implementation: string }>;
+  }
+
   export async function info(implementation: string | Error | Promise<string>) {
     if (implementation instanceof Error) {
       throw implementation;

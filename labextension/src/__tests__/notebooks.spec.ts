@@ -92,3 +92,33 @@ test('a closed notebook is forgotten', async () => {
 
   expect(notebooks.has(panel.asPanel())).toBe(false);
 });
+
+describe('a kernel that has the name of Crush', () => {
+  test('is Crush before it answers, and stays it', async () => {
+    const { notebooks, panel, changes } = watched();
+    let answer: (implementation: string) => void = () => undefined;
+    panel.setKernel(
+      new Promise<string>(resolve => (answer = resolve)),
+      'crush'
+    );
+
+    const added = notebooks.add(panel.asPanel());
+    expect(changes).toEqual([true]);
+    answer('crush');
+    await added;
+
+    expect(changes).toEqual([true]);
+  });
+
+  test.each([['ipython'], [new Error('dead')]])(
+    'is not Crush any more when it answers %p',
+    async implementation => {
+      const { notebooks, panel, changes } = watched();
+      panel.setKernel(implementation, 'crush');
+
+      await notebooks.add(panel.asPanel());
+
+      expect(changes).toEqual([true, false]);
+    }
+  );
+});

@@ -86,6 +86,17 @@ describe('the comm', () => {
     expect(comms[0].sent).toEqual([]);
   });
 
+  test('is opened before the kernel has answered where its name tells what it is', () => {
+    const kernel = new FakeKernel(new Promise(() => undefined), 'crush');
+    const context = new FakeContext(notebookOf([codeCell('a')]), kernel);
+    const session = new NotebookSession(context.asContext());
+
+    expect(kernel.comms).toHaveLength(1);
+    context.setConnection('connected');
+    expect(kernel.comms).toHaveLength(1);
+    session.dispose();
+  });
+
   test('is opened without a path and a header where there are none', async () => {
     const model = notebookOf([codeCell('a')]);
     const context = new FakeContext(model, new FakeKernel());
@@ -126,6 +137,23 @@ describe('the comm', () => {
     expect(kernel.comm.opening).toEqual(kernel.comms[0].opening);
   });
 
+  test('that waits for the end of a restart is not opened twice', async () => {
+    const { context, kernel } = await opened();
+    context.setStatus('restarting');
+    kernel.clear();
+    context.setStatus('idle');
+    expect(kernel.comms).toHaveLength(2);
+
+    context.setConnection('connecting');
+    context.setConnection('connected');
+    await settled();
+    expect(kernel.comms).toHaveLength(2);
+
+    context.setConnection('connecting');
+    context.setConnection('connected');
+    expect(kernel.comms).toHaveLength(3);
+  });
+
   test('is opened after a restart before anything can be sent after it', async () => {
     const { context, kernel } = await opened();
     context.setStatus('restarting');
@@ -137,15 +165,20 @@ describe('the comm', () => {
     expect(kernel.comms).toHaveLength(2);
   });
 
-  test('is opened anew when another process answers: somebody else restarted it', async () => {
+  test.each([
+    ['answers', 'status', { msg_id: 'm1' }],
+    ['says that it is there', 'iopub_welcome', {}]
+  ])('is opened anew when another process %s', async (_, type, parent) => {
     const { context, kernel, model } = await opened();
     cellOf(model, 0).outputs.add(pending);
-    context.hear('process-1');
-    context.hear('server', {});
+    context.hear('process-0');
+    kernel.comm.hear({ method: 'ready', kernel: 'k1' }, 'process-1');
+    cellOf(model, 0).outputs.set(0, pending);
+    context.hear('server', 'status', {});
     context.hear('process-1');
     expect(kernel.comms).toHaveLength(1);
 
-    context.hear('process-2');
+    context.hear('process-2', type, parent);
     context.hear('process-2');
     await settled();
 
@@ -153,11 +186,14 @@ describe('the comm', () => {
     expect(cellOf(model, 0).outputs.toJSON()).toEqual([text]);
   });
 
-  test('is not opened twice where the user restarted the kernel', async () => {
+  test('is not opened twice where the old process speaks late', async () => {
     const { context, kernel } = await opened();
-    context.hear('process-1');
+    kernel.comm.hear({ method: 'ready', kernel: 'k1' }, 'process-1');
 
     context.restart();
+    context.hear('process-1');
+    context.hear('process-2');
+    kernel.comm.hear({ method: 'ready', kernel: 'k2' }, 'process-2');
     context.hear('process-2');
     await settled();
 
