@@ -9,7 +9,7 @@ Source: the comm's protocol, see `kernel.notebookcomm`.
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from crush_kernel.cli.notebookformat import nbformat
 from crush_kernel.cli.records import KEY, Json, Notebook, shown_record
@@ -19,21 +19,26 @@ VERSION: Final = 1
 OnTurn = Callable[[str, Json], None]
 """Takes a cell id and the record of its turn."""
 
+OnSaid = Callable[[str, int, list[Any]], None]
+"""Takes a cell id and messages of its turn, which goes on, from the one of that index on."""
+
 
 class NotebookPage:
     """One notebook that is open in front of the kernel."""
 
-    def __init__(self, notebook: Notebook, path: Path, on_turn: OnTurn) -> None:
+    def __init__(self, notebook: Notebook, path: Path, *, on_turn: OnTurn, on_said: OnSaid) -> None:
         """Show `notebook`, which is saved at `path`.
 
         Args:
             notebook: changed in place by what the kernel tells.
             path: absolute.
             on_turn: is told of each record that comes, after it was written.
+            on_said: is told what is said in a turn before there is a record.
         """
         self._notebook = notebook
         self._path = path
         self._on_turn = on_turn
+        self._on_said = on_said
         self._index = {cell["id"]: index for index, cell in enumerate(notebook["cells"])}
         self.running: str | None = None
         """The cell that runs; its outputs come with its own messages."""
@@ -59,6 +64,13 @@ class NotebookPage:
         match data:
             case {"method": "turn", "cell_id": str() as cell_id, "record": record}:
                 return list(self._turn(cell_id, record))
+            case {
+                "method": "said",
+                "cell_id": str() as cell_id,
+                "index": int() as index,
+                "messages": list(),
+            }:
+                self._on_said(cell_id, max(0, index), data["messages"])
             case {"method": "session", "record": dict(), "revision": int() as revision}:
                 self._notebook["metadata"][KEY] = data["record"]
                 return [{"method": "ack", "session": revision}]

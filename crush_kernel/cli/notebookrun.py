@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio import CancelScope
@@ -38,6 +38,8 @@ from crush_kernel.cli.runevents import (
 )
 from crush_kernel.cli.turnnews import TurnNews, cut
 from crush_kernel.errors import CrushKernelError
+from crush_kernel.history.messagejson import read_messages
+from crush_kernel.history.plainjson import Budget, Unreasonable
 from crush_kernel.history.record import BadRecord, read_turn
 from crush_kernel.kernel.cells import Prompt, parse_cell
 
@@ -87,7 +89,9 @@ class NotebookRun:
         self._file = file
         self._choices = choices
         self._report = report
-        self._page = NotebookPage(notebook, choices.place, self._on_turn)
+        self._page = NotebookPage(
+            notebook, choices.place, on_turn=self._on_turn, on_said=self._on_said
+        )
         self._client = RunClient(notebook, self._page, new_manager)
         self._news: dict[str, TurnNews] = {}
         """Of the cells that have run or run now, in the order of running."""
@@ -223,6 +227,17 @@ class NotebookRun:
         if record.get("end") == "running":
             turn = replace(turn, end="running")
         for event in news.feed(turn):
+            self._report(event)
+
+    def _on_said(self, cell_id: str, index: int, messages: list[Any]) -> None:
+        news = self._news.get(cell_id)
+        if news is None:
+            return
+        try:
+            read = read_messages(messages, Budget())
+        except Unreasonable:
+            return
+        for event in news.grow(index, read.messages):
             self._report(event)
 
     def _tell_output(self, cell: Json) -> None:

@@ -3,7 +3,7 @@
 Pure, with one mutable owner per run of a cell: records go in, events come out, each once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from crush_kernel.cli.runevents import PermissionDenied, RunEvent, Text, ToolAnswered, ToolCalled
@@ -35,12 +35,18 @@ class TurnNews:
     """What the turn has used so far."""
     has_turn: bool = False
     """Whether the kernel has told anything."""
+    _messages: tuple[Message, ...] = ()
     _seen: int = 0
     """How many messages were told."""
     _answered: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     """Results that were told, by message and position."""
     _names: dict[str, str] = field(default_factory=dict[str, str])
     """The tools that were called, by call id."""
+
+    def grow(self, index: int, messages: Sequence[Message]) -> Iterator[RunEvent]:
+        """Yield what `messages` say, of a turn that goes on; they stand from `index` on."""
+        self._messages = (*self._messages[:index], *messages)
+        yield from self.feed(Turn(self.cell, messages=self._messages))
 
     def feed(self, turn: Turn) -> Iterator[RunEvent]:
         """Yield what `turn` says beyond what it said before, in its order."""

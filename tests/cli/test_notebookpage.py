@@ -27,9 +27,13 @@ class Desk:
 
     notebook: Any = field(default_factory=lambda: copy.deepcopy(NOTEBOOK))
     turns: list[tuple[str, Json]] = field(default_factory=list[tuple[str, Json]])
+    said: list[tuple[str, int, list[Any]]] = field(default_factory=list[tuple[str, int, list[Any]]])
 
     def __post_init__(self) -> None:
-        self.page = NotebookPage(self.notebook, PATH, self._on_turn)
+        self.page = NotebookPage(self.notebook, PATH, on_turn=self._on_turn, on_said=self._on_said)
+
+    def _on_said(self, cell_id: str, index: int, messages: list[Any]) -> None:
+        self.said.append((cell_id, index, messages))
 
     def _on_turn(self, cell_id: str, record: Json) -> None:
         self.turns.append((cell_id, record))
@@ -141,6 +145,15 @@ def test_the_running_cell_gets_its_outputs_on_its_own_way(desk: Desk) -> None:
     assert desk.code.outputs == []
 
 
+def test_what_is_said_in_a_turn_that_goes_on_is_told_on(desk: Desk) -> None:
+    message = {"method": "said", "cell_id": "one", "index": 1, "messages": [{"role": "user"}]}
+
+    assert desk.page.receive(message) == []
+
+    assert desk.said == [("one", 1, [{"role": "user"}])]
+    assert desk.notebook == NOTEBOOK
+
+
 def test_the_last_list_of_stale_cells_counts(desk: Desk) -> None:
     desk.page.receive({"method": "stale", "cells": ["one", "two"]})
     desk.page.receive({"method": "stale", "cells": ["one"]})
@@ -173,13 +186,14 @@ def test_the_page_is_ready_when_the_kernel_says_so(desk: Desk) -> None:
         pytest.param({"method": "outputs", "cells": [7]}, id="outputs of no cell"),
         pytest.param(repaint(outputs=None), id="no outputs"),
         pytest.param(repaint(cell_id="two"), id="outputs of a text"),
+        pytest.param({"method": "said", "cell_id": "one", "index": 1}, id="nothing said"),
         pytest.param({"method": "stale", "cells": "one"}, id="stale cells that are none"),
     ],
 )
 def test_what_makes_no_sense_changes_nothing(desk: Desk, data: Json) -> None:
     assert desk.page.receive(data) == []
     assert desk.notebook == NOTEBOOK
-    assert desk.turns == []
+    assert (desk.turns, desk.said) == ([], [])
     assert desk.page.stale == frozenset()
 
 
@@ -191,8 +205,8 @@ json = st.recursive(
     ),
     max_leaves=6,
 )
-fields = st.sampled_from(["cell_id", "record", "revision", "cells", "kernel"])
-methods = st.sampled_from(["turn", "session", "outputs", "stale", "ready"])
+fields = st.sampled_from(["cell_id", "record", "revision", "cells", "index", "messages"])
+methods = st.sampled_from(["turn", "session", "outputs", "stale", "ready", "said"])
 
 
 @given(method=methods, rest=st.dictionaries(fields, json | st.sampled_from(["one", "two"])))

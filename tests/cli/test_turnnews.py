@@ -170,6 +170,19 @@ def test_a_reply_that_was_taken_back_is_told_anew() -> None:
     assert (first, back, second) == ([Text("c", "One")], [], [Text("c", "Two")])
 
 
+def test_a_reply_that_was_taken_back_while_it_grew_is_told_anew() -> None:
+    news = TurnNews("c")
+
+    grown = [
+        list(news.grow(0, [prompt()])),
+        list(news.grow(1, [reply("One")])),
+        list(news.grow(1, [])),
+        list(news.grow(1, [reply("Two")])),
+    ]
+
+    assert grown == [[], [Text("c", "One")], [], [Text("c", "Two")]]
+
+
 steps = st.lists(st.integers(min_value=0, max_value=3), max_size=5)
 
 
@@ -184,6 +197,24 @@ def test_it_does_not_matter_how_often_a_turn_is_told(steps: list[int], cuts: lis
 
     for length in [*sorted(cuts), len(messages)]:
         events += news.feed(Turn("c", messages=tuple(messages[:length])))
+
+    assert events == told(*messages)
+
+
+@given(steps=steps, cuts=st.lists(st.integers(min_value=0, max_value=12), max_size=6))
+def test_a_turn_can_grow_from_any_message_on(steps: list[int], cuts: list[int]) -> None:
+    messages: list[Message] = [prompt()]
+    for number, calls in enumerate(steps):
+        ids = [f"{number}.{call}" for call in range(calls)]
+        messages += [reply(f"Step {number}", *ids), answers(*map(result, ids))]
+    news = TurnNews("c")
+    events: list[RunEvent] = []
+
+    told_up_to = 0
+    for length in sorted({min(each, len(messages)) for each in cuts}):
+        events += news.grow(told_up_to, messages[told_up_to:length])
+        told_up_to = length
+    events += news.feed(Turn("c", messages=tuple(messages), end="end_turn"))
 
     assert events == told(*messages)
 
