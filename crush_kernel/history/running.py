@@ -52,8 +52,9 @@ class RunningTurn:
         return self._connection is connection
 
     def add(self, connection: sqlite3.Connection, entry: Entry) -> None:
-        """Note `entry` as a row of its own."""
+        """Note `entry` as a row of its own; it may end an attempt, which then begins anew."""
         self._add(connection, self.code(entry))
+        self._draft = None
 
     def say(self, connection: sqlite3.Connection, message: Message) -> None:
         """Note a message; a reply takes the place of its drafts."""
