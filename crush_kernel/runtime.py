@@ -118,7 +118,7 @@ class Runtime:
         if not self.session.is_loaded:
             contents = await anyio.to_thread.run_sync(_contents_of, self.session.notebook)
             if not self.session.is_loaded:
-                self.session.load(contents, None)
+                self.session.load_file(contents)
         return self.session.begin(cell_id, text)
 
     async def prompt(self, text: str, *, watcher: Watcher) -> None:

@@ -151,11 +151,12 @@ class Conversation:
 
     def stale(self) -> tuple[str, ...]:
         """Return the cells whose context has changed since they ran."""
-        return stale_cells(self._turns, self._order)
+        # A copy: another thread may ask while a turn begins.
+        return stale_cells(self.turns, self._order)
 
     def above(self, cell_id: str) -> tuple[str, ...]:
         """Return the cells that a run of `cell_id` would see, in the order of reading."""
-        return cells_above(cell_id, self._turns, self._order)
+        return cells_above(cell_id, self.turns, self._order)
 
     def arrange(self, order: Sequence[str] | None) -> None:
         """Take `order` as the order of the document; the running turn sees what it saw."""
@@ -175,9 +176,10 @@ class Conversation:
             self._spent[label] = self._spent.get(label, Usage()) + usage
 
     def name_cell(self) -> str:
-        """Return a name for a cell that its front end does not name."""
+        """Return a name for a cell that its front end does not name; no turn has it yet."""
+        taken = self._turns.keys() | {turn.cell_id for turn in self._turns.values()}
         self._nameless += 1
-        while f"#{self._nameless}" in self._turns:
+        while f"#{self._nameless}" in taken:
             self._nameless += 1
         return f"#{self._nameless}"
 

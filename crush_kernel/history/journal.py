@@ -122,13 +122,17 @@ class Journal:
                 self._owned[session] = lock
             return True
 
-    def find(self, path: str, cell_ids: Collection[str]) -> str | None:
-        """Return the newest session of the notebook `path` in which one of its cells ran."""
-        wanted = {well_formed(cell_id) for cell_id in cell_ids}
+    def find(self, path: str, cell_ids: Collection[str] | None) -> str | None:
+        """Return the newest session of the notebook `path` in which one of its cells ran.
+
+        Without cells, the newest one in which any has run.
+        """
+        wanted = None if cell_ids is None else {well_formed(cell_id) for cell_id in cell_ids}
 
         def look(connection: sqlite3.Connection) -> str | None:
             for session in rows.sessions_at(connection, well_formed(path)):
-                if not wanted.isdisjoint(rows.cells_of(connection, session)):
+                cells = rows.cells_of(connection, session)
+                if cells if wanted is None else not wanted.isdisjoint(cells):
                     return session
             return None
 

@@ -1,8 +1,27 @@
 """A notebook's file, read where no page tells what is in it. Never written here."""
 
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
+from typing import Final
 
-from crush_kernel.history.notebook import MAX_NOTEBOOK_BYTES, NotebookContents, read_ipynb
+from crush_kernel.history.notebook import (
+    MAX_NOTEBOOK_BYTES,
+    NotebookCell,
+    NotebookContents,
+    read_ipynb,
+)
+from crush_kernel.history.turn import Turn
+
+_ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""What files call cells. Source: nbformat 4.5."""
+
+_GRAIN: Final = timedelta(seconds=2)
+"""How exact times are: turns tell whole seconds, and some file systems every other one."""
 
 
 def read_notebook_file(path: Path) -> NotebookContents:
@@ -19,3 +38,41 @@ def read_notebook_file(path: Path) -> NotebookContents:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "its name is no path"
         return NotebookContents(problems=(f"The notebook cannot be read: {reason}.",))
+
+
+def named_cells(cells: Iterable[NotebookCell]) -> Iterator[NotebookCell]:
+    """Yield the cells of a file under the names that a front end without a page has for them.
+
+    Some have no names, or others than the file: then the turn tells how they called the cell.
+    No two have the same name; cells without a name and without a turn are left out.
+    """
+    listed = list(cells)
+    taken = {cell.id for cell in listed}
+    for cell in listed:
+        name = _own_name(cell.turn) or cell.id
+        if name != cell.id and name in taken:
+            name = cell.id or next(f"#{n}" for n in count(1) if f"#{n}" not in taken)
+        taken.add(name)
+        if name:
+            yield replace(cell, id=name)
+
+
+def _own_name(turn: Turn | None) -> str:
+    """Return what a front end called a cell, if that is nothing that a file would."""
+    name = turn.cell_id if turn else ""
+    return "" if _ID.fullmatch(name) else name
+
+
+def written_at(path: Path) -> datetime | None:
+    """Return when the file was written last; `None` if there is none."""
+    with suppress(OSError, ValueError, OverflowError):
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    return None
+
+
+def had_ended(turn: Turn | None, written: datetime) -> bool:
+    """Return whether `turn` had ended for sure when a file was `written`."""
+    ended = turn.volatile.get("ended") if turn else None
+    with suppress(ValueError, TypeError, OverflowError):
+        return datetime.fromisoformat(str(ended)) + _GRAIN < written
+    return False

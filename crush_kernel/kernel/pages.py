@@ -13,8 +13,8 @@ Main loop. Source: design §5; the protocol is described with each method.
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -36,6 +36,13 @@ PUSH_S = 0.25
 
 FIRST_CONTACT_S = 0.25
 """How long the first cell waits for the page's own words after a restart."""
+
+SILENCE_S = 30.0
+"""How long a page may leave unanswered what it has to acknowledge. Reloading it closes no
+comm, so that its former self would be told everything for ever."""
+
+_TOLD = frozenset(("crush", "record", "execution_count"))
+"""What is told of a cell in full, as pages do once."""
 
 KERNEL = uuid.uuid4().hex
 """Names this kernel process to pages, which may have known another one."""
@@ -59,8 +66,14 @@ class Page:
     """One page, or one runner."""
 
     comm: Comm
+    client: str = ""
+    """Whose requests come from it: it gets the outputs of these."""
     is_headless: bool = False
-    pushes: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    follows: CellOutputs | None = None
+    """The running cell that it is sent pictures of."""
+    asked: float | None = None
+    """Since when an acknowledgment is awaited, by the clock of the loop."""
+    is_closed: bool = False
 
 
 class Pages:
@@ -89,6 +102,7 @@ class Pages:
         self._root: Path | None = None
         """Of the server that pages name files by, where it is known."""
         self._tasks: set[asyncio.Task[None]] = set()
+        self._pictures: set[asyncio.Task[None]] = set()
 
     @property
     def has_writer(self) -> bool:
@@ -102,9 +116,18 @@ class Pages:
 
     def on_open(self, comm: Comm, message: Mapping[str, Any]) -> None:
         """Take in a page: `{version, path, notebook, cells, is_headless}`."""
-        page = Page(comm)
-        comm.on_msg(lambda msg: self._spawn(partial(self._heard, page, _data(msg))))
-        comm.on_close(lambda _: self._forget(page))
+        page = Page(comm, client_of(message))
+
+        def hear(said: Mapping[str, Any]) -> None:
+            page.asked = None
+            self._spawn(partial(self._heard, page, _data(said)))
+
+        def close(_: object) -> None:
+            page.is_closed = True
+            self._forget(page)
+
+        comm.on_msg(hear)
+        comm.on_close(close)
         self._spawn(partial(self._opened, page, _data(message)))
 
     async def settled(self, *, has_page: bool) -> None:
@@ -122,6 +145,12 @@ class Pages:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
+    def began(self, shown: CellOutputs, client: str) -> None:
+        """Have the pages follow a cell that begins to run, if others have asked for it."""
+        for page in self._listening():
+            if page.client != client:
+                self._follow(page, shown)
+
     def ended(self, turn: "Turn", session: "Session") -> None:
         """Tell all pages of a turn that has ended."""
         self._tell([_turn_message(turn.cell_id, turn.record), *_session_messages(session)])
@@ -135,15 +164,31 @@ class Pages:
         """Have all pages show `cells` as they are."""
         self._tell([_outputs_message(cells)])
 
-    def _tell(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        for page in self._pages:
-            _send(page, messages)
-
     def show_ended(self, shown: CellOutputs) -> None:
         """Give those pages a last picture that do not get the outputs of the cell."""
-        for page in self._pages:
-            if page.pushes:
-                _send(page, [_outputs_message([shown])])
+        for page in self._listening():
+            if page.follows is shown:
+                page.follows = None
+                self._send(page, [_outputs_message([shown])])
+
+    def _tell(self, messages: Sequence[Mapping[str, Any]]) -> None:
+        for page in self._listening():
+            self._send(page, messages)
+
+    def _send(self, page: Page, messages: Iterable[Mapping[str, Any]]) -> None:
+        for message in messages:
+            page.comm.send(message)
+            if page.asked is None and message["method"] == "session":
+                page.asked = asyncio.get_running_loop().time()
+
+    def _listening(self) -> list[Page]:
+        """Return the pages, without those that are gone and did not say so."""
+        now = asyncio.get_running_loop().time()
+        for page in [*self._pages]:
+            if page.asked is not None and now - page.asked > SILENCE_S:
+                logger.info("a page does not answer any more")
+                self._forget(page)
+        return [*self._pages]
 
     # What pages say
 
@@ -160,27 +205,42 @@ class Pages:
             return updates
 
         updates: list[CellUpdate] = await self._on_engine(load)
-        _send(page, [_turn_message(each.cell_id, each.record) for each in updates])
-        if missed := self._missed(contents, updates):
-            _send(page, [_outputs_message(missed)])
+        missed = self._missed(contents, updates)
+        self._send(page, _news(updates, missed))
         if session.id:
-            _send(page, _session_messages(session))
-        _send(page, [{"method": "ready", "kernel": KERNEL}])
+            self._send(page, _session_messages(session))
+        self._send(page, [{"method": "ready", "kernel": KERNEL}])
         for shown in missed:
             if shown.is_running:
-                self._push(page, shown)
+                self._follow(page, shown)
         self._contact.set()
+
+    async def _rearranged(self, page: Page, data: Mapping[str, Any], session: "Session") -> None:
+        contents = await asyncio.to_thread(_contents, data)
+        told = _told_in_full(data.get("cells"))
+
+        async def rearrange() -> "list[CellUpdate]":
+            return session.rearrange(contents.cells, told=told)
+
+        updates: list[CellUpdate] = await self._on_engine(rearrange)
+        self._send(page, _news(updates, self._restored(updates)))
+        if session.id:
+            self._send(page, [_stale_message(session)])
+
+    def _restored(self, updates: "Iterable[CellUpdate]") -> list[CellOutputs]:
+        """Return what the cells show that a page has to be told about."""
+        return [
+            self._mirror.get(each.cell_id)
+            or self._mirror.restore(each.cell_id, each.outputs, each.execution_count)
+            for each in updates
+            if each.outputs is not None
+        ]
 
     def _missed(
         self, contents: "NotebookContents", updates: "Iterable[CellUpdate]"
     ) -> list[CellOutputs]:
         """Return what the cells show that a page shows otherwise."""
-        missed = {
-            update.cell_id: self._mirror.get(update.cell_id)
-            or self._mirror.restore(update.cell_id, update.outputs, update.execution_count)
-            for update in updates
-            if update.outputs is not None
-        }
+        missed = {shown.cell_id: shown for shown in self._restored(updates)}
         for cell in contents.cells:
             shown = self._mirror.get(cell.id)
             if shown is None or cell.id in missed:
@@ -191,16 +251,11 @@ class Pages:
 
     async def _heard(self, page: Page, data: Mapping[str, Any]) -> None:
         session = await self._session()
+        if page not in self._pages and not page.is_closed:
+            self._pages.append(page)
         match data:
             case {"method": "cells"}:
-                contents = await asyncio.to_thread(_contents, data)
-
-                async def rearrange() -> None:
-                    session.rearrange(contents.cells)
-
-                await self._on_engine(rearrange)
-                if session.id:
-                    _send(page, [_stale_message(session)])
+                await self._rearranged(page, data, session)
             case {"method": "ack", "cell_id": str() as cell, "turn": str() as turn}:
                 if isinstance(revision := data.get("revision"), int):
                     session.acknowledged(cell, turn, revision)
@@ -232,26 +287,27 @@ class Pages:
         return (self._root / path) if self._root else Path.cwd() / path.name
 
     def _forget(self, page: Page) -> None:
+        page.follows = None
         if page in self._pages:
             self._pages.remove(page)
-        for push in page.pushes:
-            push.cancel()
 
     # Running cells
 
-    def _push(self, page: Page, shown: CellOutputs) -> None:
-        task = asyncio.get_running_loop().create_task(self._keep_pushing(page, shown))
-        page.pushes.add(task)
-        task.add_done_callback(page.pushes.discard)
+    def _follow(self, page: Page, shown: CellOutputs) -> None:
+        """Send a page pictures of a running cell until it ends."""
+        if not page.is_closed and page.follows is not shown:
+            page.follows = shown
+            task = asyncio.get_running_loop().create_task(self._keep_sending(page, shown))
+            self._pictures.add(task)
+            task.add_done_callback(self._pictures.discard)
 
-    async def _keep_pushing(self, page: Page, shown: CellOutputs) -> None:
-        """Send pictures of a running cell until it ends."""
+    async def _keep_sending(self, page: Page, shown: CellOutputs) -> None:
         sent = shown.changes
-        while shown.is_running:
+        while page.follows is shown and shown.is_running:
             await asyncio.sleep(PUSH_S)
-            if shown.changes != sent and shown.is_running:
+            if shown.changes != sent and page.follows is shown and shown.is_running:
                 sent = shown.changes
-                _send(page, [_outputs_message([shown])])
+                self._send(page, [_outputs_message([shown])])
 
     def _spawn(self, work: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.get_running_loop().create_task(self._one_by_one(work))
@@ -277,9 +333,22 @@ def _contents(data: Mapping[str, Any]) -> "NotebookContents":
     return read_cells(data.get("cells"), notebook=data.get("notebook"))
 
 
-def _send(page: Page, messages: Iterable[Mapping[str, Any]]) -> None:
-    for message in messages:
-        page.comm.send(message)
+def client_of(message: Mapping[str, Any]) -> str:
+    """Return the session of the client that has sent `message`."""
+    header = cast("Mapping[str, object]", message.get("header") or {})
+    return str(header.get("session", ""))
+
+
+def _told_in_full(cells: object) -> Collection[str]:
+    """Return the cells that a page tells everything of, not only that they are still there."""
+    listed = cast("list[object]", cells) if isinstance(cells, list) else []
+    entries = [cast("Mapping[str, object]", cell) for cell in listed if isinstance(cell, Mapping)]
+    return {str(cell.get("id")) for cell in entries if not _TOLD.isdisjoint(cell)}
+
+
+def _news(updates: "Iterable[CellUpdate]", shown: Sequence[CellOutputs]) -> list[Mapping[str, Any]]:
+    turns = [_turn_message(each.cell_id, each.record) for each in updates]
+    return [*turns, _outputs_message(shown)] if shown else turns
 
 
 def _turn_message(cell_id: str, record: Mapping[str, Any] | None) -> Mapping[str, Any]:
