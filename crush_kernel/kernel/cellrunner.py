@@ -5,6 +5,7 @@ are settled before the reply, no widget stays, and the reply says how it went.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,7 +30,7 @@ from crush_kernel.kernel.keeping import CellKeeper
 from crush_kernel.kernel.logs import attach_log
 from crush_kernel.kernel.mirror import Mirror
 from crush_kernel.kernel.outlet import Outlet
-from crush_kernel.kernel.pages import Pages
+from crush_kernel.kernel.pages import Pages, client_of
 from crush_kernel.kernel.render import FooterFacts, Rendered, failure, notice
 from crush_kernel.kernel.shellcell import ShellOutput
 from crush_kernel.messages import JsonObject
@@ -37,6 +38,8 @@ from crush_kernel.permissions.gate import Answer, Asker, DenyAll
 from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -99,6 +102,7 @@ class CellRunner:
             cell_id, allow_stdin=allow_stdin, is_headless=self._pages.is_headless
         )
         shown = self._mirror.begin(cell_id, execution_count)
+        self._pages.began(shown, client_of(outlet.parent))
         keeper = CellKeeper(self._runtime.session, shown)
         cell = _Cell(code, cell_id, replace(outlet, keep=keeper.keep), front_end, keeper)
         end: TurnState = "error"
@@ -110,6 +114,10 @@ class CellRunner:
         except asyncio.CancelledError:
             end = "interrupted"
             raise
+        except Exception as error:
+            # Here already, so that what is shown of it is kept with the rest.
+            logger.exception("a cell failed unexpectedly")
+            return cell.outlet.fail(error)
         finally:
             self._end(cell, end)
         return {}
@@ -127,9 +135,13 @@ class CellRunner:
 
     async def _begin(self, cell: "_Cell") -> None:
         """Begin the turn of `cell`; from here on its outputs are the turn's."""
-        place = await self._on_engine(partial(self._runtime.begin, cell.cell_id, cell.code))
-        cell.place = place
-        cell.keeper.turn_id = place.turn_id
+
+        async def begin() -> None:
+            # There: an interrupt may come when the turn has begun and nobody waits any more.
+            cell.place = await self._runtime.begin(cell.cell_id, cell.code)
+            cell.keeper.turn_id = cell.place.turn_id
+
+        await self._on_engine(begin)
 
     def _turn(self, cell: "_Cell") -> Turn | None:
         """Return the turn that `cell` has made, once it has ended."""
