@@ -14,10 +14,18 @@ from typing import Any, TypeVar
 import ipywidgets  # pyright: ignore[reportMissingTypeStubs] - it has none
 
 from crush_kernel.agent.agent import Watcher
-from crush_kernel.agent.events import Event, ReasoningAdded, TextAdded, TurnFinished
+from crush_kernel.agent.events import (
+    Event,
+    ReasoningAdded,
+    StepFinished,
+    StepStarted,
+    TextAdded,
+    TurnFinished,
+)
 from crush_kernel.config.directories import project_data_directory
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.history.conversation import CellRun
+from crush_kernel.history.messagejson import write_value
 from crush_kernel.history.notebook import RECORD_MIME_TYPE
 from crush_kernel.history.session import CellUpdate
 from crush_kernel.history.turn import Turn, TurnState
@@ -68,6 +76,8 @@ class _Cell:
     front_end: FrontEnd
     keeper: CellKeeper
     place: CellRun | None = None
+    told: int = 0
+    """How many messages of the turn were told to runners."""
 
 
 class CellRunner:
@@ -195,15 +205,17 @@ class CellRunner:
             read_line=cell.outlet.read_line,
         )
         finished: list[TurnFinished] = []
+        is_alone = cell.front_end == "headless"
 
         def deliver(event: Event) -> None:
             if isinstance(event, TurnFinished):
                 finished.append(event)
             for shown in cell.keeper.watch(event):
                 display.on_event(shown)
+            if is_alone and isinstance(event, (StepStarted, StepFinished)):
+                self._tell_runners(cell)
 
         mailbox = Mailbox(self._loop, deliver, is_bulk=_is_bulk)
-        is_alone = cell.front_end == "headless"
         asker: Asker = DenyAll() if is_alone else MainAsker(self._loop, display)
         watcher = Watcher(mailbox.post, asker)
         display.start()
@@ -221,6 +233,17 @@ class CellRunner:
             mailbox.drain()
             facts = self._footer(finished[-1] if finished else None)
             display.finish(facts, self._record(cell))
+
+    def _tell_runners(self, cell: "_Cell") -> None:
+        """Tell what was said so far to programs that run the notebook and report on it."""
+        session = self._runtime.session
+        said = session.conversation.running
+        first = min(cell.told, len(said))
+        if first == cell.told == len(said):
+            return
+        new = session.redactor.redact_messages(said[first:])
+        self._pages.said(cell.cell_id, first, [write_value(message) for message in new])
+        cell.told = len(said)
 
     async def _command(self, name: str, arguments: str, cell: "_Cell") -> None:
         if name == NEW and not arguments:

@@ -171,6 +171,16 @@ class Pages:
                 page.follows = None
                 self._send(page, [_outputs_message([shown])])
 
+    def said(self, cell_id: str, index: int, messages: Sequence[Any]) -> None:
+        """Tell runners what was said in a turn that goes on, from its message `index` on.
+
+        Pages see it in the outputs of the cell.
+        """
+        said = {"method": "said", "cell_id": cell_id, "index": index, "messages": messages}
+        for page in self._listening():
+            if page.is_headless:
+                self._send(page, [said])
+
     def _tell(self, messages: Sequence[Mapping[str, Any]]) -> None:
         for page in self._listening():
             self._send(page, messages)

@@ -167,6 +167,18 @@ def test_programs_read_what_happened_in_order(place: Place) -> None:
     assert done.those("finished")[0]["usage"] == first["usage"]
 
 
+def test_what_happens_is_told_while_it_happens(place: Place) -> None:
+    with begun(place, 640, "--json") as process:
+        assert process.stdout is not None
+        rows = iter(process.stdout.readline, "")
+        told = next(event for row in rows if (event := json.loads(row))["event"] == "tool_called")
+        wait_until(lambda: headless.is_running("640"))
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+
+    assert (told["cell"], told["tool"]) == ("cell-1", "bash")
+
+
 # What runs again
 
 
@@ -568,12 +580,42 @@ def test_a_kernel_that_keeps_no_turns_runs_every_cell(place: Place) -> None:
     assert len(done.those("warning")) == 1
 
 
-def test_a_kernel_that_does_not_start_is_told(place: Place) -> None:
-    place.write("say hello")
-    folder = place.home / "jupyter" / "kernels" / "broken"
+DEAF = """
+from crush_kernel.kernel.app import CrushApp
+from crush_kernel.kernel.kernel import CrushKernel
+class Deaf(CrushKernel):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.comm_manager.targets.clear()
+CrushApp.kernel_class = Deaf
+CrushApp.launch_instance()
+"""
+
+
+def test_a_kernel_of_ours_that_knows_no_comm_runs_every_cell(place: Place) -> None:
+    install(place, "deaf", "-c", DEAF, "-f", "{connection_file}")
+    place.write("say hello", "look")
+
+    done = place.run("--kernel", "deaf")
+
+    assert done.exit_code == 0, done.err
+    assert done.statuses == {"cell-0": "ok", "cell-1": "ok"}
+    assert ["That is all." in event["text"] for event in done.those("output")] == [False, True]
+    assert len(done.those("warning")) == 1
+    nbformat.validate(place.notebook)
+
+
+def install(place: Place, name: str, *argv: str) -> None:
+    """Install a kernelspec that starts Python with `argv`."""
+    folder = place.home / "jupyter" / "kernels" / name
     folder.mkdir(parents=True)
-    spec = {"argv": ["python", "-c", "exit(3)"], "display_name": "Broken", "language": "x"}
+    spec = {"argv": ["python", *argv], "display_name": name, "language": "x"}
     (folder / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
+
+
+def test_a_kernel_that_does_not_start_is_told(place: Place) -> None:
+    install(place, "broken", "-c", "exit(3)")
+    place.write("say hello")
 
     done = place.run("--kernel", "broken")
 
