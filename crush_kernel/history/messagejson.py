@@ -25,7 +25,6 @@ from crush_kernel.messages import (
     Usage,
 )
 
-
 _ROLES: Final[tuple[JsonValue, ...]] = get_args(Role)
 
 

@@ -213,8 +213,8 @@ class _Reading:
         known = self.digests.setdefault(turn.id, set())
         if known and turn.digest not in known:
             self.problems.append(
-                f"{self._place} has a turn of the same name as another cell, but not the same: "
-                f"{_short(turn.id)}; each keeps its own."
+                f"{self._place} has another turn than another cell under the same name, "
+                f"{_short(turn.id)}; both are kept."
             )
         known.add(turn.digest)
 

@@ -15,6 +15,7 @@ from tests.bench import (
     context,
     deltas,
     execute_to_wire,
+    history,
     interrupt,
     kernel_ready,
     memory,
@@ -35,6 +36,7 @@ BENCHMARKS: dict[str, Measure] = {
     "browser": browser.measure,
     "search": search.measure,
     "interrupt": interrupt.measure,
+    "history": history.measure,
 }
 
 
