@@ -25,7 +25,7 @@ from crush_kernel.errors import CrushKernelError
 from crush_kernel.history.conversation import CellRun
 from crush_kernel.history.journal import Journal
 from crush_kernel.history.notebook import NotebookContents
-from crush_kernel.history.notebookfile import read_notebook_file
+from crush_kernel.history.notebookfile import path_in, read_notebook_file
 from crush_kernel.history.ownership import user_mark
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.session import Session
@@ -116,6 +116,8 @@ class Runtime:
         If no page has told what the notebook holds, its file does, once.
         """
         if not self.session.is_loaded:
+            if self.session.notebook is None and (notebook := path_in(cell_id)):
+                self.session.moved(notebook)
             contents = await anyio.to_thread.run_sync(_contents_of, self.session.notebook)
             if not self.session.is_loaded:
                 self.session.load_file(contents)

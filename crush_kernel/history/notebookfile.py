@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from crush_kernel.history.notebook import (
     MAX_NOTEBOOK_BYTES,
@@ -19,6 +20,8 @@ from crush_kernel.history.turn import Turn
 
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """What files call cells. Source: nbformat 4.5."""
+
+_VSCODE: Final = "vscode-notebook-cell:"
 
 _GRAIN: Final = timedelta(seconds=2)
 """How exact times are: turns tell whole seconds, and some file systems every other one."""
@@ -61,6 +64,20 @@ def _own_name(turn: Turn | None) -> str:
     """Return what a front end called a cell, if that is nothing that a file would."""
     name = turn.cell_id if turn else ""
     return "" if _ID.fullmatch(name) else name
+
+
+def path_in(cell_id: str) -> Path | None:
+    """Return the notebook that `cell_id` names, as those of VS Code do; else `None`.
+
+    Source: VS Code, `CellUri`: `vscode-notebook-cell:/work/plan.ipynb#W0sZmlsZQ%3D%3D`.
+    """
+    if not cell_id.startswith(_VSCODE):
+        return None
+    with suppress(ValueError):
+        name = unquote(urlsplit(cell_id).path)
+        if name.endswith(".ipynb") and "\0" not in name and Path(name).is_absolute():
+            return Path(name)
+    return None
 
 
 def written_at(path: Path) -> datetime | None:
