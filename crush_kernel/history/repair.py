@@ -17,7 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, cast
 
 from crush_kernel.messages import (
     Media,
@@ -44,7 +44,7 @@ UNFINISHED: Final = (
     "The call was cut off while its arguments were written: nothing was run. It can be made again."
 )
 BAD_ARGUMENTS: Final = (
-    "The arguments of this call were not valid JSON of an object and are left out above."
+    "The arguments of this call were not a valid JSON object and are left out above."
 )
 NO_OUTPUT: Final = "(no output)"
 UNKNOWN_TOOL: Final = "unknown_tool"
@@ -85,17 +85,13 @@ class Unit:
     """What else follows, all of it the user's."""
     end: int = 0
     """The index of the message that ended it: the next reply, or the end of the history."""
+    is_settled: bool = False
+    """Whether its results are those of its calls, one by one; known once it has ended."""
 
     @property
     def is_empty(self) -> bool:
         """Whether it holds nothing yet."""
         return self.reply is None and not self.others and not self.results
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether its results are those of its calls, one by one."""
-        asked = [call.id for call in self.calls]
-        return asked == [result.call_id for result in self.results]
 
     def answers(self) -> list[ToolResult | None]:
         """Return the result of each call, in their order.
@@ -116,15 +112,11 @@ class Unit:
 
     def open_ids(self) -> list[str]:
         """Return the ids of the calls that have no result here."""
-        if self.is_settled:
-            return []
         answers = zip(self.calls, self.answers(), strict=True)
         return [call.id for call, answer in answers if answer is None]
 
     def strays(self) -> list[ToolResult]:
         """Return the results that no call here has asked for."""
-        if self.is_settled:
-            return []
         asked = {call.id for call in self.calls}
         return [result for result in self.results if result.call_id not in asked]
 
@@ -141,8 +133,7 @@ def units_of(messages: Iterable[Message], start: int = 0) -> Iterator[Unit]:
         said, results = _cleaned(message)
         if said is not None and said.role == "assistant" and not _is_replay(said, unit):
             if not unit.is_empty:
-                unit.end = index
-                yield unit
+                yield _ended(unit, index)
             unit = Unit(said, calls_of(said))
         elif said is not None and said.role == "user":
             unit.others.append(said)
@@ -150,8 +141,7 @@ def units_of(messages: Iterable[Message], start: int = 0) -> Iterator[Unit]:
             unit.answer = message if results == message.parts and not unit.results else None
             unit.results += results
     if not unit.is_empty:
-        unit.end = index + 1
-        yield unit
+        yield _ended(unit, index + 1)
 
 
 def repaired(unit: Unit, ids: "Ids") -> tuple[Message, ...]:
@@ -162,7 +152,7 @@ def repaired(unit: Unit, ids: "Ids") -> tuple[Message, ...]:
         return (unit.reply, *unit.others)
     calls = tuple([_sent_call(call, ids.fresh(call.id)) for call in unit.calls])
     is_same = calls == unit.calls
-    if is_same and unit.answer is not None and unit.is_settled:
+    if is_same and unit.is_settled and unit.answer is not None:
         return (unit.reply, unit.answer, *unit.others)
     answers = tuple(
         _answer(sent.id, answer, raw=call.input if object_text(call.input) is None else None)
@@ -230,9 +220,16 @@ def _bring_home(units: Iterable[Unit]) -> None:
             if places := waiting.get(result.call_id):
                 home = places.pop()
                 home.results += (result,)
-                home.answer = None
+                home.answer = None  # no longer all of them
         for call_id in unit.open_ids():
             waiting.setdefault(call_id, []).append(unit)
+
+
+def _ended(unit: Unit, end: int) -> Unit:
+    unit.end = end
+    asked = [call.id for call in unit.calls]
+    unit.is_settled = asked == [result.call_id for result in unit.results]
+    return unit
 
 
 def _is_replay(reply: Message, unit: Unit) -> bool:
@@ -245,6 +242,39 @@ def _cleaned(message: Message) -> tuple[Message | None, tuple[ToolResult, ...]]:
 
     `None` if it says nothing. What is not said in a reply is said by the user.
     """
+    if not _is_clean(message):
+        return _clean(message)
+    if message.role == "tool":
+        return None, cast("tuple[ToolResult, ...]", message.parts)
+    return message, ()
+
+
+def _is_clean(message: Message) -> bool:
+    """Return whether `message` is one of the many that need no closer look.
+
+    It need not know every clean one, but it must be quick.
+    """
+    role, parts = message.role, message.parts
+    if not parts or len(parts) > 2 or (len(parts) == 2 and isinstance(parts[0], ToolCall)):
+        return False  # there may be a call twice
+    for part in parts:
+        match part:
+            case Text():
+                text = part.text
+                if role == "tool" or not text or text.isspace() or not text.isascii():
+                    return False
+            case ToolCall() if role == "assistant":
+                pass
+            case ToolResult() if role == "tool":
+                text = part.content
+                if not text or text.isspace() or not text.isascii():
+                    return False
+            case _:
+                return False
+    return True
+
+
+def _clean(message: Message) -> tuple[Message | None, tuple[ToolResult, ...]]:
     said: list[Part] = []
     results: list[ToolResult] = []
     for raw in message.parts:

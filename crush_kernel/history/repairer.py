@@ -5,25 +5,21 @@ unit in which it changes and those after it are repaired again.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain, islice
-from typing import NamedTuple
 
 from crush_kernel.history.quarantine import Key, without
 from crush_kernel.history.repair import Ids, Unit, repair, repaired, trimmed, units_of
 from crush_kernel.messages import Message, shared_length
 
 
-class _Done(NamedTuple):
-    """A unit that was repaired, and how things stood before it."""
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    """A unit whose calls and results do not match."""
 
-    end: int
-    sent: int
-    """How many messages were sent before it."""
-    ids: int
-    """How many ids were given before it."""
-    open_ids: Sequence[str] = ()
-    is_late: bool = False
+    open_ids: list[str]
+    is_late: bool
     """Whether it holds a result that belongs to a call before it."""
 
 
@@ -40,11 +36,14 @@ class Repairer:
     def _forget(self) -> None:
         self._context: tuple[Message, ...] = ()
         self._running: tuple[Message, ...] = ()
-        self._done: list[_Done] = []
         self._sent: list[Message] = []
         self._ids = Ids()
+        # Of each unit: where it ended, and how much there was before it.
+        self._ends: list[int] = []
+        self._sent_before: list[int] = []
+        self._ids_before: list[int] = []
+        self._troubles: dict[int, _Trouble] = {}
         self._open: Counter[str] = Counter()
-        self._late = 0
 
     def leave_out(self, refused: frozenset[Key]) -> None:
         """Leave `refused` out of all that is repaired from now on; see `history.quarantine`."""
@@ -63,10 +62,10 @@ class Repairer:
         """
         self._go_back(self._same(context, running))
         self._context, self._running = context, running
-        start = self._done[-1].end if self._done else 0
+        start = self._ends[-1] if self._ends else 0
         for unit in units_of(self._from(start), start):
             self._take(unit)
-        if self._late:
+        if any(trouble.is_late for trouble in self._troubles.values()):
             return without(repair(context + running), self._refused)
         return trimmed(tuple(self._sent))
 
@@ -78,13 +77,12 @@ class Repairer:
 
     def _go_back(self, count: int) -> None:
         """Forget the units that do not lie, with what ended them, in the first `count` messages."""
-        while self._done and self._done[-1].end >= count:
-            done = self._done.pop()
-            del self._sent[done.sent :]
-            self._ids.take_back(done.ids)
-            if done.open_ids or done.is_late:
-                self._open.subtract(done.open_ids)
-                self._late -= done.is_late
+        while self._ends and self._ends[-1] >= count:
+            self._ends.pop()
+            del self._sent[self._sent_before.pop() :]
+            self._ids.take_back(self._ids_before.pop())
+            if trouble := self._troubles.pop(len(self._ends), None):
+                self._open.subtract(trouble.open_ids)
 
     def _from(self, start: int) -> Iterator[Message]:
         """Yield the messages from the index `start` on."""
@@ -94,11 +92,12 @@ class Repairer:
         return chain(islice(self._context, start, None), self._running)
 
     def _take(self, unit: Unit) -> None:
-        done = _Done(unit.end, len(self._sent), self._ids.count)
-        if (unit.calls or unit.results) and not unit.is_settled:
+        if not unit.is_settled:
             is_late = any(self._open[result.call_id] > 0 for result in unit.strays())
-            done = done._replace(open_ids=unit.open_ids(), is_late=is_late)
-            self._open.update(done.open_ids)
-            self._late += is_late
-        self._done.append(done)
+            trouble = _Trouble(unit.open_ids(), is_late)
+            self._troubles[len(self._ends)] = trouble
+            self._open.update(trouble.open_ids)
+        self._ends.append(unit.end)
+        self._sent_before.append(len(self._sent))
+        self._ids_before.append(self._ids.count)
         self._sent += without(repaired(unit, self._ids), self._refused)

@@ -54,10 +54,10 @@ class Talk:
 
     async def say(self, *parts: Part, cell_id: str = "") -> None:
         with anyio.fail_after(10):
+            self.agent.conversation.begin(CellRun(cell_id))
             await self.agent.prompt(
                 Message("user", parts),
                 model=self.model,
-                place=CellRun(cell_id),
                 watcher=Watcher(self.events.append, Nobody()),
             )
 

@@ -13,15 +13,16 @@ from time import process_time
 
 from crush_kernel.history.conversation import CellRun, Conversation
 from crush_kernel.history.repairer import Repairer
-from crush_kernel.history.turn import Turn, digest_of
 from crush_kernel.messages import Message, Part, Text, ToolCall, ToolResult
 from crush_kernel.providers import anthropic_wire, openai_wire
 from crush_kernel.providers.base import ModelInfo, ModelRequest, ToolSpec
 from crush_kernel.providers.openai_wire import Dialect
 from tests.bench.report import Row, Scale
 
-TURNS = 2_500
-"""Of four messages each."""
+TURNS = 250
+CALLS = 19
+"""In each turn: with its prompt and its last reply that makes 40 messages a turn."""
+MESSAGES = TURNS * (2 * CALLS + 2)
 
 INFO = ModelInfo("anthropic", "m")
 TOOLS = (ToolSpec("view", "Shows a file.", {"type": "object"}),)
@@ -38,7 +39,7 @@ def measure(scale: Scale) -> tuple[Row, ...]:
     conversation = long_conversation()
     size = sum(len(body) for body in map(_json, _bodies(_context(conversation)))) / 1e6
     first, steps, joins, again = _measured(conversation, scale.repeats(7, 3))
-    name = f"{4 * TURNS:,} messages, {size:.0f} MB"
+    name = f"{MESSAGES:,} messages, {size:.0f} MB"
     return (
         Row(f"context assembly and repair, {name}", first, "ms", limit=50),
         *(
@@ -60,21 +61,25 @@ def long_conversation() -> Conversation:
     conversation = Conversation()
     for number in range(TURNS):
         line = _OTHER_LINE if number % 10 == 0 else _LINE
-        prompt = Message("user", (Text(f"Look at file {number}. {line * 5}"),))
-        messages = (prompt, *_turn(number, line))
-        digest = digest_of(messages)
-        turn = Turn(f"c{number}", messages=messages, end="end_turn", digest=digest)
-        conversation.place(turn.cell_id, turn)
+        conversation.begin(CellRun(f"c{number}"), _prompt(f"Look at part {number}. {line * 5}"))
+        for step in range(CALLS):
+            for message in _step(number * CALLS + step, line):
+                conversation.append(message)
+        conversation.append(_reply(Text(line * 40)))
+        conversation.end("end_turn")
     return conversation
 
 
-def _turn(number: int, line: str) -> Iterator[Message]:
-    is_writing = number % 5 == 0
-    arguments = {"file_path": f"src/file{number}.py", "content": line * 50 if is_writing else ""}
+def _step(number: int, line: str) -> Iterator[Message]:
+    content = line * 50 if number % 5 == 0 else ""
+    arguments = {"file_path": f"src/file{number}.py", "content": content}
     call = ToolCall(f"toolu_{number:06}", "view", json.dumps(arguments))
     yield _reply(Text(f"Let me look. {line * 6}"), call)
-    yield Message("tool", (ToolResult(call.id, line * 135, metadata={"summary": "135 lines"}),))
-    yield _reply(Text(line * 40))
+    yield Message("tool", (ToolResult(call.id, line * 85, metadata={"summary": "85 lines"}),))
+
+
+def _prompt(text: str) -> Message:
+    return Message("user", (Text(text),))
 
 
 def _reply(*parts: Part) -> Message:
@@ -98,7 +103,7 @@ def _measured(
             running = (PROMPT,)
             encode(repairer.repaired(context, running))
             for number in range(5):
-                running = (*running, *_turn(-number - 1, _LINE))[:-1]
+                running = (*running, *_step(-number - 1, _LINE))
                 steps[protocol].append(
                     _ms(lambda: encode(repairer.repaired(context, running)))  # noqa: B023 - called at once
                 )
@@ -136,7 +141,7 @@ def _context(conversation: Conversation) -> tuple[Message, ...]:
 
 def _joining_ms(body: bytes) -> float:
     """Return what it takes to join as many pieces of as many bytes."""
-    size = len(body) // (4 * TURNS)
+    size = len(body) // MESSAGES
     pieces = [body[start : start + size] for start in range(0, len(body), size)]
     return median(_ms(lambda: b",".join(pieces)) for _ in range(5))
 
