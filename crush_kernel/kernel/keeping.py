@@ -57,7 +57,8 @@ class CellKeeper:
         """
         self._take(event)
         if isinstance(event, TextAdded):
-            if ready := self._stream.feed(event.text):
+            self._stream.add(event.text)
+            if ready := self._stream.take():
                 yield TextAdded(ready)
             return
         rest = self._stream.flush()
