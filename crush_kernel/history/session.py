@@ -154,7 +154,7 @@ class Session:
                 it, came back or hold something else. A turn that the page had and that is not
                 there any more was given up on purpose.
         """
-        news = [cell for cell in cells if cell.id in told]
+        news = [cell for cell in cells if cell.id and cell.id in told]
         self._take_in(news)
         updates: list[CellUpdate] = []
         for cell in news:
