@@ -10,9 +10,11 @@ own goes before one that was copied from another cell.
 Source: design §5; the notebook format, version 4.
 """
 
+import gc
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast
 
@@ -83,9 +85,10 @@ def read_cells(cells: JsonValue, *, notebook: JsonValue = None) -> NotebookConte
         notebook: the notebook's own metadata of ours, if it has some.
     """
     reading = _Reading()
-    for cell in reading.cells_among(cells):
-        records = [cell.get("crush"), cell.get("record")]
-        reading.add(cell.get("id"), cell.get("type"), cell.get("execution_count"), records)
+    with _no_collection():
+        for cell in reading.cells_among(cells):
+            records = [cell.get("crush"), cell.get("record")]
+            reading.add(cell.get("id"), cell.get("type"), cell.get("execution_count"), records)
     return reading.contents(notebook)
 
 
@@ -98,7 +101,8 @@ def read_ipynb(data: bytes | str) -> NotebookContents:
         text = text.removeprefix("\ufeff")
         if _weight(text) > MAX_WEIGHT:
             return _unreadable("it has too many values")
-        notebook: object = json.loads(text, parse_constant=_no_number) if text.strip() else None
+        with _no_collection():
+            notebook: object = json.loads(text, parse_constant=_no_number) if text.strip() else None
     except (ValueError, RecursionError):
         return _unreadable("it is no JSON text")
     if notebook is None:
@@ -113,11 +117,28 @@ def _from_notebook(notebook: JsonObject) -> NotebookContents:
     if version != 4 or isinstance(version, bool):
         return _unreadable("it has not version 4 of the notebook format")
     reading = _Reading()
-    for cell in reading.cells_among(notebook.get("cells")):
-        metadata = _object(cell.get("metadata"))
-        records = [metadata.get("crush"), *_records_among(cell.get("outputs"))]
-        reading.add(cell.get("id"), cell.get("cell_type"), cell.get("execution_count"), records)
+    with _no_collection():
+        for cell in reading.cells_among(notebook.get("cells")):
+            metadata = _object(cell.get("metadata"))
+            records = [metadata.get("crush"), *_records_among(cell.get("outputs"))]
+            count = cell.get("execution_count")
+            reading.add(cell.get("id"), cell.get("cell_type"), count, records)
     return reading.contents(_object(notebook.get("metadata")).get("crush"))
+
+
+@contextmanager
+def _no_collection() -> Generator[None]:
+    """Keep the garbage collector from looking through all that is being read, again and again.
+
+    Nothing of it is garbage; a pass over a long history takes longer than reading it.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _records_among(outputs: JsonValue) -> Iterator[JsonValue]:
