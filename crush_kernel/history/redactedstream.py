@@ -1,0 +1,69 @@
+"""Redacts a text that comes in pieces, such as a reply: no secret slips through a gap.
+
+What has come is given out as soon as nothing that may follow can make it part of a secret:
+as a rule up to the last blank. So every prefix of what is given out is free of secrets, and
+all of it together is what would have come of the whole text at once.
+"""
+
+import re
+from typing import Final
+
+from crush_kernel.history.redaction import Redactor
+from crush_kernel.history.secrecy.pem import open_block
+from crush_kernel.history.secrecy.places import open_place
+from crush_kernel.history.secrecy.span import GAP
+
+MAX_HELD_CHARS: Final = 20_000
+"""More is not kept back: what is longer without a blank is no secret of a known kind."""
+MAX_STEPS: Final = 50
+"""How many beginnings of something, one right before the other, are waited for together."""
+
+_TO_LAST_GAP = re.compile(f"(?s:.*){GAP}")
+
+
+def redactable_end(text: str, redactor: Redactor) -> int:
+    """Return up to where `text` can be redacted and shown before the rest is known.
+
+    Whatever follows, redacting both parts each by itself gives what redacting the whole
+    gives, up to `MAX_HELD_CHARS`.
+    """
+    end = len(text)
+    for _ in range(MAX_STEPS):
+        if redactor.has_patterns:
+            # A pattern may reach over any number of words, but not over lines.
+            end = text.rfind("\n", 0, end) + 1
+        else:
+            gap = _TO_LAST_GAP.match(text, 0, end)
+            end = gap.end() if gap else 0
+        known = text[:end]
+        open_at = min(open_place(known), open_block(known), redactor.open_value(known))
+        if open_at >= end:
+            break
+        end = open_at
+    is_too_much = len(text) - end > MAX_HELD_CHARS
+    return len(text) - MAX_HELD_CHARS // 2 if is_too_much else end
+
+
+class RedactedStream:
+    """One text that is being written; exactly one task writes to it."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._held: list[str] = []
+
+    def add(self, text: str) -> None:
+        """Take in more of the text; costs next to nothing."""
+        self._held.append(text)
+
+    def take(self) -> str:
+        """Return what has come since the last time, as far as it can be shown by now."""
+        held = "".join(self._held)
+        end = redactable_end(held, self._redactor)
+        self._held = [held[end:]]
+        return self._redactor.redact(held[:end])
+
+    def flush(self) -> str:
+        """Return all that was kept back: nothing follows, or nothing that belongs to it."""
+        held = "".join(self._held)
+        self._held = []
+        return self._redactor.redact(held)
