@@ -6,11 +6,13 @@ all of it together is what would have come of the whole text at once.
 """
 
 import re
+from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 from crush_kernel.history.redaction import Redactor
-from crush_kernel.history.secrecy.pem import open_block
-from crush_kernel.history.secrecy.places import open_place
+from crush_kernel.history.secrecy import pem, places
+from crush_kernel.history.secrecy.search import encodable, matcher
 from crush_kernel.history.secrecy.span import GAP
 
 MAX_HELD_CHARS: Final = 20_000
@@ -35,13 +37,26 @@ def redactable_end(text: str, redactor: Redactor) -> int:
         else:
             gap = _TO_LAST_GAP.match(text, 0, end)
             end = gap.end() if gap else 0
-        known = text[:end]
-        open_at = min(open_place(known), open_block(known), redactor.open_value(known))
+        open_at = _open_at(text[:end], redactor)
         if open_at >= end:
             break
         end = open_at
     is_too_much = len(text) - end > MAX_HELD_CHARS
     return len(text) - MAX_HELD_CHARS // 2 if is_too_much else end
+
+
+def _open_at(text: str, redactor: Redactor) -> int:
+    """Return where in `text` something begins that may go on after it; its length if none."""
+    position = redactor.open_value(text)
+    if _may_be_open()(encodable(text)):
+        position = min(position, places.open_place(text), pem.open_block(text))
+    return position
+
+
+@cache
+def _may_be_open() -> Callable[[str], bool]:
+    # Asked for each delta of a reply: one look for all that could be in the making.
+    return matcher(f"{places.OPEN_GUARD}|{pem.OPEN_GUARD}")
 
 
 class RedactedStream:

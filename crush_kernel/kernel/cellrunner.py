@@ -96,7 +96,10 @@ class CellRunner:
         self._loop = loop
         self._pages = pages
         self._mirror = mirror
-        attach_log(project_data_directory(runtime.paths.cwd, runtime.paths.root))
+        attach_log(
+            project_data_directory(runtime.paths.cwd, runtime.paths.root),
+            redact=runtime.session.redactor.redact,
+        )
         # After a reload the page asks for the state of the widgets that it lost.
         ipywidgets.register_comm_target()  # pyright: ignore[reportUnknownMemberType]
 

@@ -3,12 +3,14 @@
 It is for developers: one line a request, a tool call and a failure, never a prompt, a key
 or the content of a file. Nothing is created before there is something to say, and where
 nothing can be written the kernel goes on without a log. A project may come from a stranger
-with links in the place of the log: nothing is ever written through one.
+with links in the place of the log: nothing is ever written through one. Secrets that an
+error's message brings along are taken out of every line.
 """
 
 import logging
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -22,16 +24,21 @@ BACKUPS = 2
 
 
 class DataDirectoryHandler(RotatingFileHandler):
-    """Writes to `logs/kernel.log` of a data directory, which it makes when it is needed."""
+    """Writes to `logs/kernel.log` of a data directory, which it makes when it is needed.
 
-    def __init__(self, data_directory: Path) -> None:
+    Args:
+        data_directory: where `logs/` is, or will be.
+        redact: returns a text without the secrets in it.
+    """
+
+    def __init__(self, data_directory: Path, *, redact: Callable[[str], str]) -> None:
         self._data_directory = data_directory
         self._ignore_file = data_directory / ".gitignore"
         path = data_directory / "logs" / "kernel.log"
         super().__init__(
             path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8", delay=True
         )
-        self.setFormatter(OneLineFormatter(FORMAT))
+        self.setFormatter(OneLineFormatter(FORMAT, redact))
 
     def _open(self) -> TextIOWrapper:
         path = Path(self.baseFilename)
@@ -49,11 +56,20 @@ class DataDirectoryHandler(RotatingFileHandler):
 
 
 class OneLineFormatter(logging.Formatter):
-    """Keeps a record on its line, whatever names a model has made up."""
+    """Keeps a record on its line, whatever names a model has made up, and free of secrets."""
+
+    def __init__(self, line_format: str, redact: Callable[[str], str]) -> None:
+        super().__init__(line_format)
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of `record` and what tells of its exception."""
+        return self._redact(super().format(record))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         """Return the line of `record`."""
-        return printable(super().formatMessage(record))
+        # Before line ends become escapes: a secret may have some.
+        return printable(self._redact(super().formatMessage(record)))
 
 
 def _open_own_file(path: str, flags: int) -> int:
@@ -66,10 +82,15 @@ def _open_own_file(path: str, flags: int) -> int:
     return descriptor
 
 
-def attach_log(data_directory: Path) -> None:
-    """Send what the package logs to a file in `data_directory`; once per process."""
+def attach_log(data_directory: Path, *, redact: Callable[[str], str]) -> None:
+    """Send what the package logs to a file in `data_directory`; once per process.
+
+    Args:
+        data_directory: of the project.
+        redact: returns a text without the secrets in it.
+    """
     logger = logging.getLogger("crush_kernel")
     if not any(isinstance(handler, DataDirectoryHandler) for handler in logger.handlers):
-        logger.addHandler(DataDirectoryHandler(data_directory))
+        logger.addHandler(DataDirectoryHandler(data_directory, redact=redact))
         logger.setLevel(logging.INFO)
         logger.propagate = False

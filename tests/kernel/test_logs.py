@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from crush_kernel.history.redaction import Redactor
 from crush_kernel.kernel.logs import MAX_BYTES, DataDirectoryHandler
+
+VALUE = "corp 1234\nsecond line 5678"
+REDACT = Redactor({"CORP_TOKEN": VALUE}).redact
+
+
+def handler_in(data_directory: Path) -> DataDirectoryHandler:
+    return DataDirectoryHandler(data_directory, redact=REDACT)
 
 
 def record(text: str) -> logging.LogRecord:
@@ -15,7 +23,7 @@ def record(text: str) -> logging.LogRecord:
 
 
 def test_nothing_is_created_before_the_first_record(tmp_path: Path) -> None:
-    handler = DataDirectoryHandler(tmp_path / ".crush")
+    handler = handler_in(tmp_path / ".crush")
     assert not (tmp_path / ".crush").exists()
     handler.emit(record("hello"))
     handler.close()
@@ -24,7 +32,7 @@ def test_nothing_is_created_before_the_first_record(tmp_path: Path) -> None:
 
 
 def test_the_log_is_bounded(tmp_path: Path) -> None:
-    handler = DataDirectoryHandler(tmp_path)
+    handler = handler_in(tmp_path)
     for _ in range(50):
         handler.emit(record("x" * 100_000))
     handler.close()
@@ -37,14 +45,14 @@ def test_where_nothing_can_be_written_nothing_is_said(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
-    handler = DataDirectoryHandler(tmp_path / "file" / "below")
+    handler = handler_in(tmp_path / "file" / "below")
     handler.emit(record("hello"))
     handler.close()
     assert capfd.readouterr() == ("", "")
 
 
 def test_no_record_can_forge_another(tmp_path: Path) -> None:
-    handler = DataDirectoryHandler(tmp_path / ".crush")
+    handler = handler_in(tmp_path / ".crush")
     handler.emit(record("tool x\n2026 INFO all is well\x1b[2J took 1 s"))
     handler.close()
     text = (tmp_path / ".crush/logs/kernel.log").read_text("utf-8")
@@ -78,7 +86,7 @@ def test_a_strangers_project_cannot_lead_the_log_elsewhere(
     elif name.endswith("log"):
         elsewhere.write_text("as it was", "utf-8")
     plant(project / name, elsewhere)
-    handler = DataDirectoryHandler(project / ".crush")
+    handler = handler_in(project / ".crush")
     handler.emit(record("hello"))
     handler.close()
     if is_folder:
@@ -88,7 +96,65 @@ def test_a_strangers_project_cannot_lead_the_log_elsewhere(
 
 
 def test_a_deleted_project_is_not_made_again(tmp_path: Path) -> None:
-    handler = DataDirectoryHandler(tmp_path / "deleted" / ".crush")
+    handler = handler_in(tmp_path / "deleted" / ".crush")
     handler.emit(record("hello"))
     handler.close()
     assert list(tmp_path.iterdir()) == []
+
+
+class Loud(Exception):
+    """An error that says too much."""
+
+
+def fail(text: str) -> None:
+    raise Loud(text)
+
+
+def failing(text: str) -> logging.LogRecord:
+    try:
+        fail(text)
+    except Loud as error:
+        facts = (type(error), error, error.__traceback__)
+        return logging.LogRecord("crush_kernel", logging.ERROR, "", 0, "it failed", None, facts)
+    raise AssertionError
+
+
+def with_arguments(text: str) -> logging.LogRecord:
+    return logging.LogRecord(
+        "crush_kernel",
+        logging.INFO,
+        "",
+        0,
+        "payload=%s and %r",
+        ({"environment": text}, text),
+        None,
+    )
+
+
+def with_stack(text: str) -> logging.LogRecord:
+    made = record("here")
+    made.stack_info = f"Stack (most recent call last):\n  {text}"
+    return made
+
+
+@pytest.mark.parametrize("make", [record, failing, with_arguments, with_stack])
+@pytest.mark.parametrize(
+    "secret",
+    [
+        pytest.param(VALUE, id="the value of a variable, over two lines"),
+        pytest.param("ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8", id="a token of a known format"),
+        pytest.param("password='hunter2-x'", id="a value where passwords stand"),
+    ],
+)
+def test_no_secret_reaches_the_file(
+    tmp_path: Path, make: Callable[[str], logging.LogRecord], secret: str
+) -> None:
+    handler = handler_in(tmp_path / ".crush")
+    handler.emit(make(f"before {secret} after"))
+    handler.close()
+    text = (tmp_path / ".crush/logs/kernel.log").read_text("utf-8")
+    assert "⟨secret: " in text
+    assert "before" in text
+    assert "after" in text
+    for part in ("corp 1234", "5678", "ghp_a1B2", "hunter2"):
+        assert part not in text

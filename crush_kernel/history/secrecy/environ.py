@@ -94,6 +94,8 @@ class ValueSearch:
 
     def open_at(self, text: str) -> int:
         """Return where in `text` a value begins that may go on after it; its length if none."""
+        if not self._chunks:
+            return len(text)
         starts = (
             found.start()
             for chunks in self._chunks

@@ -15,6 +15,8 @@ from crush_kernel.history.secrecy.span import Span
 LABEL: Final = "private key"
 GUARD: Final = "PRIVATE KEY"
 """Stands in every mark."""
+OPEN_GUARD: Final = "-----|[A-Za-z0-9+/=]{24}"
+"""An expression without look-around that matches wherever a block may be open."""
 
 MAX_GAP: Final = 2
 """How many lines together may be none of a key's, such as a note of what was left out."""

@@ -63,6 +63,8 @@ _OPEN_CHARS: Final = 100
 _NAME_ANCHORS: Final = ("passw", "passphrase", "pwd", "secret", "credential", "token", "key")
 _HEADER_ANCHORS: Final = ("authorization", "bearer")
 """One of them, in small letters, is in every such place."""
+OPEN_GUARD: Final = f"(?i:{'|'.join((*_NAME_ANCHORS, *_HEADER_ANCHORS))})"
+"""An expression without look-around that matches wherever a value may follow."""
 
 GUARD: Final = (
     rf"(?i:{_LOOSE_NAME})s?{_GAP}{_SIGN}{_GAP}[^\s]*?[0-9]"
@@ -113,12 +115,8 @@ def placed_secrets(text: str) -> Iterator[Span]:
 def open_place(text: str) -> int:
     """Return where in `text` a place begins whose value may follow; its length if none does."""
     start = max(text.rfind("\n") + 1, len(text) - _OPEN_CHARS)
-    lower = text[start:].lower()
-    if any(anchor in lower for anchor in (*_NAME_ANCHORS, *_HEADER_ANCHORS)) and (
-        found := _OPEN.search(text, start)
-    ):
-        return found.start()
-    return len(text)
+    found = _OPEN.search(text, start)
+    return found.start() if found else len(text)
 
 
 def is_secret_of(name: str, value: str) -> bool:
