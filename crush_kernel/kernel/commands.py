@@ -16,7 +16,7 @@ from rapidfuzz import process
 from crush_kernel import __version__
 from crush_kernel.errors import CommandError
 from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
-from crush_kernel.kernel.notebookcommands import replay, versions
+from crush_kernel.kernel.notebookcommands import export, replay, versions
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import money, thousands
 from crush_kernel.messages import Usage
@@ -192,6 +192,9 @@ COMMANDS = {
             "/versions [restore n]",
             "lists the runs of the cell above, or brings one back",
             versions,
+        ),
+        SlashCommand(
+            "export", "/export [md, html or json]", "writes the conversation to a file", export
         ),
     )
 }

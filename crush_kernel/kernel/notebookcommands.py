@@ -3,13 +3,17 @@
 They speak of the turns above the cell in which they stand. They run on the engine thread.
 """
 
+from pathlib import Path
 from typing import Final
+
+import anyio.to_thread
 
 from crush_kernel.errors import CommandError
 from crush_kernel.history.journal import StoredTurn
 from crush_kernel.history.turn import Turn
 from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
-from crush_kernel.kernel.plaintext import escape
+from crush_kernel.kernel.export import FORMATS, export_name, exported
+from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import short
 from crush_kernel.messages import ShellCommand, Text
 
@@ -66,6 +70,42 @@ async def versions(call: CommandCall) -> str | CommandAnswer:
         + "\n".join(rows)
         + "\n\n`/versions restore n` brings one back."
     )
+
+
+async def export(call: CommandCall) -> str:
+    """Write the turns above to a new file beside the notebook."""
+    runtime = call.runtime
+    wanted = call.arguments or FORMATS[0]
+    if wanted not in FORMATS:
+        formats = ", ".join(FORMATS)
+        raise CommandError(f"There is no format {wanted!r}.", hint=f"The formats are {formats}.")
+    talk = runtime.session.conversation
+    turns = [talk.turns[cell] for cell in talk.above(call.cell_id)]
+    if not turns:
+        raise CommandError("There is no turn above this cell to export.")
+    text = await anyio.to_thread.run_sync(exported, turns, wanted)
+    name = export_name(runtime.session.notebook, wanted)
+    path = await anyio.to_thread.run_sync(_write_new, runtime.paths.cwd, name, text)
+    return f"{len(turns)} turns are in {code_span(path.name)}."
+
+
+def _write_new(folder: Path, name: str, text: str) -> Path:
+    """Write `text` to a file that did not exist, numbering `name` if it does."""
+    wanted = Path(name)
+    for number in range(1, 1000):
+        path = folder / (name if number == 1 else f"{wanted.stem}-{number}{wanted.suffix}")
+        try:
+            with path.open("x", encoding="utf-8", errors="replace") as file:
+                file.write(text)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise CommandError(
+                f"{path.name} cannot be written: {error.strerror}.",
+                hint="Check the folder's permissions and the space on its disk.",
+            ) from error
+        return path
+    raise CommandError(f"There are too many files called {name} already.")
 
 
 def _number(text: str, hint: str) -> int:

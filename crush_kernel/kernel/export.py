@@ -1,0 +1,183 @@
+"""A conversation as a document of its own: Markdown, one HTML page, or JSON.
+
+Pure. What came from a model, a tool or a file is as harmless here as in a cell; the page
+moreover tells browsers to run no script and to load nothing.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import escape as escape_html
+from pathlib import Path
+from typing import Final
+
+from crush_kernel.history.record import write_turn
+from crush_kernel.history.turn import Turn
+from crush_kernel.kernel import render
+from crush_kernel.kernel.markdown import escape, fenced, neutralize
+from crush_kernel.kernel.render import CallFacts
+from crush_kernel.messages import (
+    Media,
+    Message,
+    Part,
+    Reasoning,
+    ShellCommand,
+    Text,
+    ToolCall,
+    ToolResult,
+    object_in,
+)
+
+DEFAULT_NAME: Final = "conversation"
+
+
+def exported(turns: Sequence[Turn], wanted: str) -> str:
+    """Return `turns` as a document in the format `wanted`, one of `FORMATS`."""
+    return _WRITERS[wanted](turns)
+
+
+def export_name(notebook: Path | None, wanted: str) -> str:
+    """Return what a file with the conversation of `notebook` is to be called."""
+    return f"{notebook.stem if notebook else DEFAULT_NAME}.{wanted}"
+
+
+def as_markdown(turns: Sequence[Turn]) -> str:
+    """Return `turns` as Markdown that reads well in any viewer."""
+    sections = (
+        "\n\n".join(filter(None, _section(number, turn)))
+        for number, turn in enumerate(turns, start=1)
+    )
+    return "\n\n".join(sections) + "\n"
+
+
+def as_html(turns: Sequence[Turn]) -> str:
+    """Return `turns` as one page that needs nothing else and runs nothing."""
+    import mistune  # noqa: PLC0415 - only an export needs it
+
+    # All markup of others was made text in the Markdown; what is left of it is ours.
+    to_html = mistune.create_markdown(escape=False, plugins=["table", "strikethrough"])
+    body = str(to_html(as_markdown(turns)))
+    return _PAGE.format(title=escape_html(_title(turns)), body=body)
+
+
+def as_json(turns: Sequence[Turn]) -> str:
+    """Return the records of `turns`."""
+    document = {"version": 1, "turns": [write_turn(turn) for turn in turns]}
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+_WRITERS: Final[dict[str, Callable[[Sequence[Turn]], str]]] = {
+    "md": as_markdown,
+    "html": as_html,
+    "json": as_json,
+}
+
+FORMATS: Final = tuple(_WRITERS)
+
+
+def _section(number: int, turn: Turn) -> Iterator[str]:
+    if turn.is_start:
+        yield "---"
+        yield render.notice("Started afresh.").markdown
+        return
+    prompt, *rest = turn.messages or (Message("user", ()),)
+    yield f"## {number}"
+    yield from _prompt(prompt)
+    results = {part.call_id: part for m in rest for part in m.parts if isinstance(part, ToolResult)}
+    for message in rest:
+        if message.role == "assistant":
+            yield from (_said(part, results) for part in message.parts)
+    if turn.end == "interrupted":
+        yield render.interrupted().markdown
+    yield _footer(turn)
+
+
+def _prompt(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        match part:
+            case Text(text=text):
+                yield "\n".join(f"> {line}".rstrip() for line in neutralize(text).split("\n"))
+            case ShellCommand(command=command, output=output, exit_code=code):
+                yield fenced(f"$ {command}\n{output}".rstrip(), "text")
+                if code:
+                    yield f"<sub>exit {code}</sub>"
+            case Media(name=name, media_type=media_type):
+                yield f"<sub>attached: {escape(name or media_type)}</sub>"
+            case _:
+                pass
+
+
+def _said(part: Part, results: dict[str, ToolResult]) -> str:
+    match part:
+        case Text(text=text):
+            return render.reply(text).markdown
+        case Reasoning(text=text):
+            return render.reasoning(text).markdown
+        case ToolCall(id=call_id, name=name, input=arguments):
+            return _call(name, arguments, results.get(call_id))
+        case _:
+            return ""
+
+
+def _call(name: str, arguments: str, result: ToolResult | None) -> str:
+    permission = "" if result is None else str(result.metadata.get("permission") or "")
+    facts = CallFacts(
+        name=name,
+        summary=_in_short(arguments),
+        state="interrupted" if result is None else "done",
+        result=result,
+        permission=permission,
+        is_denied="denied" in permission,
+    )
+    return render.call(facts).markdown
+
+
+def _footer(turn: Turn) -> str:
+    models = dict.fromkeys(m.model for m in turn.messages if m.role == "assistant" and m.model)
+    return f"<sub>{escape(' · '.join(models))}</sub>" if models else ""
+
+
+def _title(turns: Iterable[Turn]) -> str:
+    parts = (part for turn in turns for message in turn.messages for part in message.parts)
+    texts = (part.text for part in parts if isinstance(part, Text) and part.text.strip())
+    return render.short(next(texts, "Conversation"))
+
+
+def _in_short(arguments: str) -> str:
+    """Return the argument that says most, or all of them as they were written."""
+    known = object_in(arguments) or {}
+    names = ("command", "file_path", "pattern", "path")
+    texts = (value for name in names if isinstance(value := known.get(name), str))
+    return next(texts, arguments if known else "")
+
+
+_PAGE: Final = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+:root {{
+  color-scheme: light dark;
+  --jp-error-color1: light-dark(#c62828, #ef9a9a);
+  --jp-warn-color0: light-dark(#b35900, #ffb74d);
+}}
+body {{ max-width: 46rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.55 system-ui, sans-serif;
+  overflow-wrap: anywhere; }}
+h2 {{ font-size: 1rem; opacity: .6; border-top: 1px solid #8886; padding-top: 1rem; }}
+blockquote {{ margin: 0; padding: .1rem 1rem; border-left: 3px solid #8888; background: #8881; }}
+pre {{ padding: .6rem; overflow-x: auto; background: #8882; font-size: .85rem; }}
+code {{ font-family: ui-monospace, monospace; }}
+table {{ border-collapse: collapse; }}
+td, th {{ border: 1px solid #8886; padding: .2rem .5rem; }}
+details {{ margin: .4rem 0; }}
+sub {{ vertical-align: baseline; opacity: .7; font-size: .85rem; }}
+</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
