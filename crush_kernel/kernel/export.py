@@ -79,19 +79,20 @@ def _section(number: int, turn: Turn) -> Iterator[str]:
         yield "---"
         yield render.notice("Started afresh.").markdown
         return
-    prompt, *rest = turn.messages or (Message("user", ()),)
     yield f"## {number}"
-    yield from _prompt(prompt)
-    results = {part.call_id: part for m in rest for part in m.parts if isinstance(part, ToolResult)}
-    for message in rest:
-        if message.role == "assistant":
+    parts = [part for message in turn.messages for part in message.parts]
+    results = {part.call_id: part for part in parts if isinstance(part, ToolResult)}
+    for message in turn.messages:
+        if message.role == "user":
+            yield from _asked(message)
+        elif message.role == "assistant":
             yield from (_said(part, results) for part in message.parts)
     if turn.end == "interrupted":
         yield render.interrupted().markdown
     yield _footer(turn)
 
 
-def _prompt(message: Message) -> Iterator[str]:
+def _asked(message: Message) -> Iterator[str]:
     for part in message.parts:
         match part:
             case Text(text=text):
