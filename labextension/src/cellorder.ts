@@ -9,9 +9,9 @@ import { isObject } from './untrusted';
 
 /**
  * How many characters of records go into one message: Jupyter Server ends the connection
- * where a message has more than 10 MiB, and a character has three bytes at most.
+ * where a message has more than 10 MiB, and a character takes six bytes at most.
  */
-const BATCH_CHARS = 2_500_000;
+const BATCH_CHARS = 1_500_000;
 
 /**
  * Knows which cells the kernel was told of, and says what it has to hear next.
@@ -90,7 +90,7 @@ export class CellOrder {
     let room = this._batchChars;
     const batches = [batch];
     for (const entry of entries) {
-      const size = JSON.stringify(entry).length;
+      const size = Private.sizeOf(entry);
       if (size > room && batch.length > 0) {
         batch = [];
         room = this._batchChars;
@@ -141,6 +141,20 @@ namespace Private {
   /** What tells one state of a turn from another. */
   export function age(record: ReadonlyPartialJSONObject | null): string {
     return record ? JSON.stringify([record.turn, record.revision]) : '';
+  }
+
+  /** About as many characters as `value` has in a message, without writing it. */
+  export function sizeOf(value: unknown): number {
+    if (typeof value === 'string') {
+      return value.length + 3;
+    }
+    if (typeof value !== 'object' || value === null) {
+      return 8;
+    }
+    return Object.entries(value).reduce(
+      (size, [key, item]) => size + key.length + 4 + sizeOf(item),
+      2
+    );
   }
 
   function recordOf(cell: ICellModel): ReadonlyPartialJSONObject | null {

@@ -79,6 +79,7 @@ export interface IOutputsMessage {
 export interface IPicture {
   readonly cellId: string;
   readonly outputs: readonly nbformat.IOutput[];
+  /** `null` while it runs. */
   readonly executionCount: number | null;
   readonly isRunning: boolean;
 }
@@ -167,9 +168,10 @@ namespace Private {
       {
         cellId: cell.cell_id,
         outputs: parseOutputs(cell.outputs),
-        executionCount: isCount(cell.execution_count)
-          ? cell.execution_count
-          : null,
+        executionCount:
+          isCount(cell.execution_count) && !cell.is_running
+            ? cell.execution_count
+            : null,
         isRunning: cell.is_running
       }
     ];

@@ -1,6 +1,7 @@
 import type { ICellModel, ICodeCellModel } from '@jupyterlab/cells';
 import type * as nbformat from '@jupyterlab/nbformat';
 import type { IOutputAreaModel } from '@jupyterlab/outputarea';
+import type { IOutputModel } from '@jupyterlab/rendermime';
 import { JSONExt } from '@lumino/coreutils';
 import type { IPicture } from './protocol';
 
@@ -10,13 +11,21 @@ import type { IPicture } from './protocol';
  * A cell that this page runs gets its outputs as JupyterLab brings them; it is left alone.
  */
 export class Repaint {
-  /**
-   * Show `picture` in `cell`, changing only what differs; return whether it was shown: not
-   * where the page runs the cell.
-   */
-  show(cell: ICodeCellModel, picture: IPicture): boolean {
-    if (this.isRunByPage(cell)) {
-      return false;
+  /** Whether `show` would do anything: `cell` differs, and this page does not run it. */
+  isDue(cell: ICodeCellModel, picture: IPicture): boolean {
+    return (
+      !this.isRunByPage(cell) &&
+      (cell.executionState !== Private.stateOf(picture) ||
+        cell.executionCount !== picture.executionCount ||
+        (picture.isRunning && !cell.trusted) ||
+        !Private.isSame(cell.outputs, picture.outputs))
+    );
+  }
+
+  /** Show `picture` in `cell`, changing only what differs; does nothing if it is not due. */
+  show(cell: ICodeCellModel, picture: IPicture): void {
+    if (!this.isDue(cell, picture)) {
+      return;
     }
     this._isPainting = true;
     try {
@@ -25,13 +34,13 @@ export class Repaint {
         this._follow(cell);
       } else {
         this._unfollow(cell);
-        cell.executionCount = picture.executionCount;
-        cell.executionState = 'idle';
       }
+      cell.executionCount = picture.executionCount;
+      // Last, since a number makes the cell idle.
+      cell.executionState = Private.stateOf(picture);
     } finally {
       this._isPainting = false;
     }
-    return true;
   }
 
   /** Whether `cell` runs, and this page started it. */
@@ -56,8 +65,6 @@ export class Repaint {
     }
     // As JupyterLab trusts what a cell shows while it runs: all of it is from the kernel.
     cell.trusted = true;
-    cell.executionCount = null;
-    cell.executionState = 'running';
   }
 
   private _unfollow(cell: ICellModel): void {
@@ -77,6 +84,20 @@ export class Repaint {
 }
 
 namespace Private {
+  export function stateOf({ isRunning }: IPicture): 'running' | 'idle' {
+    return isRunning ? 'running' : 'idle';
+  }
+
+  export function isSame(
+    outputs: IOutputAreaModel,
+    values: readonly nbformat.IOutput[]
+  ): boolean {
+    return (
+      outputs.length === values.length &&
+      values.every((value, index) => isEqual(outputs.get(index), value))
+    );
+  }
+
   export function paintOutputs(
     cell: ICodeCellModel,
     values: readonly nbformat.IOutput[]
@@ -90,7 +111,7 @@ namespace Private {
     values.forEach((value, index) => {
       if (index >= outputs.length) {
         outputs.add(value);
-      } else if (!JSONExt.deepEqual(outputs.get(index).toJSON(), value)) {
+      } else if (!isEqual(outputs.get(index), value)) {
         outputs.set(index, value);
       }
     });
@@ -98,6 +119,10 @@ namespace Private {
       // Removing from `outputs` would leave them in the shared model, which is what is saved.
       cell.sharedModel.updateOutputs(values.length, outputs.length, []);
     }
+  }
+
+  function isEqual(output: IOutputModel, value: nbformat.IOutput): boolean {
+    return JSONExt.deepEqual(output.toJSON(), value);
   }
 
   function hasStream(

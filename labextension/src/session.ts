@@ -162,14 +162,17 @@ export class NotebookSession implements IDisposable {
   }
 
   private _paint(pictures: readonly IPicture[]): void {
-    const byId = new Map(pictures.map(picture => [picture.cellId, picture]));
-    const cells = codeCells(this._model).filter(({ id }) => byId.has(id));
-    this._painting.emit(new Set(cells));
-    for (const cell of cells) {
-      const picture = byId.get(cell.id);
-      if (picture && this._repaint.show(cell, picture)) {
-        this._wroteSinceSave = true;
-      }
+    const byId = new Map(codeCells(this._model).map(cell => [cell.id, cell]));
+    const due = pictures.flatMap(picture => {
+      const cell = byId.get(picture.cellId);
+      return cell && this._repaint.isDue(cell, picture)
+        ? { cell, picture }
+        : [];
+    });
+    if (due.length > 0) {
+      this._painting.emit(new Set(due.map(({ cell }) => cell)));
+      due.forEach(({ cell, picture }) => this._repaint.show(cell, picture));
+      this._wroteSinceSave = true;
     }
   }
 

@@ -241,7 +241,7 @@ describe('what is too much for one message', () => {
 
   test('never takes a cell away that is known', () => {
     const model = notebookOf([codeCell('a'), codeCell('z')]);
-    const order = new CellOrder(model, 1000);
+    const order = new CellOrder(model, 1100);
     order.next();
 
     model.sharedModel.insertCells(1, [big('b'), big('c'), big('d')]);

@@ -54,7 +54,7 @@ test.each([
     {
       method: 'outputs',
       cells: [
-        { cell_id: 'c1', outputs: [], execution_count: null, is_running: true }
+        { cell_id: 'c1', outputs: [], execution_count: 3, is_running: true }
       ]
     },
     {
