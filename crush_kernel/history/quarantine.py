@@ -26,6 +26,9 @@ from crush_kernel.messages import (
     calls_of,
 )
 
+Refusable: TypeAlias = Media | Reasoning | ToolCall | ToolResult
+"""What can be left out while the rest still makes sense."""
+
 Key: TypeAlias = tuple[str, ...]
 """A part by what it is, so that it is known again wherever it comes from."""
 
@@ -77,8 +80,9 @@ def blamed(refusal: RequestRejected, messages: tuple[Message, ...]) -> Blame | N
         return None
     if files := _refused_files(words, named, messages, refusal.provider):
         return _blame(files, _named(files))
-    if len(named) == 1 and isinstance(named[0], ToolResult):
-        return _blame(named, "the result of a tool call, which is")
+    results = [part for part in named if isinstance(part, ToolResult)]
+    if len(results) == len(named) == 1:
+        return _blame(results, "the result of a tool call, which is")
     return None
 
 
@@ -94,7 +98,7 @@ def without(messages: Iterable[Message], refused: frozenset[Key]) -> tuple[Messa
     return tuple(_without(message, refused) for message in messages)
 
 
-def _blame(parts: Sequence[Part], what: str) -> Blame | None:
+def _blame(parts: Sequence[Refusable], what: str) -> Blame | None:
     if not parts:
         return None
     notice = f"The provider refused {what} left out from now on."
@@ -201,7 +205,7 @@ def _note(media: Media) -> str:
     return f"[The {kind}{name} is left out: the provider refused it.]"
 
 
-def _key(part: Part) -> Key:
+def _key(part: Refusable) -> Key:
     match part:
         case Media(data=data):
             return ("media", data)
@@ -211,5 +215,3 @@ def _key(part: Part) -> Key:
             return ("call", call_id, arguments)
         case ToolResult(call_id=call_id, content=content):
             return ("result", call_id, content)
-        case _:
-            return ("other",)

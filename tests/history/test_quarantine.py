@@ -126,6 +126,11 @@ def test_what_a_refusal_is_about_is_left_out(
     assert left_out(words, *places) == gone
 
 
+def test_what_is_not_there_is_not_to_blame() -> None:
+    for words in ("Invalid `signature` in `thinking` block", "Could not process image", "pdf"):
+        assert blamed(refusal(words), (user(Text("hi")), reply(Text("hello")))) is None
+
+
 def test_what_was_answered_before_is_not_suspected_first() -> None:
     history = (*HISTORY[:4], user(Text("now this"), replace_name(PNG, "new.png")))
     assert left_out("Could not process image", history=history) == {"new.png"}

@@ -126,6 +126,20 @@ A, B = ToolCall("a", "ls", "{}"), ToolCall("b", "ls", "{}")
             id="a repeated id is renamed with its answer",
         ),
         pytest.param(
+            (reply(ToolCall("c1_2", "ls", "{}")), CALL, CALL, USER),
+            (reply(ToolCall("c1_2", "ls", "{}")),
+             results(ToolResult("c1_2", INTERRUPTED, is_error=True)), CALL, SYNTHETIC, USER),
+            id="...but not a replay's",
+        ),
+        pytest.param(
+            (reply(ToolCall("c1_2", "ls", "{}")), CALL, USER, CALL),
+            (reply(ToolCall("c1_2", "ls", "{}")),
+             results(ToolResult("c1_2", INTERRUPTED, is_error=True)), CALL, SYNTHETIC, USER,
+             reply(ToolCall("c1_3", "ls", "{}")),
+             results(ToolResult("c1_3", INTERRUPTED, is_error=True))),
+            id="...to one that nobody has",
+        ),
+        pytest.param(
             (reply(ToolCall("d", "write", '{"a":1}'), ToolCall("d", "write", '{"a":2}')),
              results(ToolResult("d", "ok 1"), ToolResult("d", "ok 2"))),
             (reply(ToolCall("d", "write", '{"a":1}'), ToolCall("d_2", "write", '{"a":2}')),

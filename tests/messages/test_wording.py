@@ -56,6 +56,12 @@ def test_the_text_of_an_object_is_one_that_every_server_reads(text: str) -> None
     assert (sent is None) == (object_in(text) is None)
 
 
+def test_an_object_nested_to_the_limit_is_read_or_not_but_never_fails() -> None:
+    for depth in range(800, 1_000):
+        text = '{"a":' * depth + '"\n"' + "}" * depth
+        assert object_text(text) is None or json.loads(str(object_text(text)))
+
+
 @given(st.dictionaries(st.text(), st.integers() | st.text()).map(json.dumps))
 def test_the_text_of_an_object_stays_as_it_was_written(text: str) -> None:
     assert object_text(text) is text
