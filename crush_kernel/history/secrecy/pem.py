@@ -104,7 +104,7 @@ def _traced_back(text: str, end: int, floor: int) -> int:
         runs = [run for run in _RUN.finditer(line) if _is_key_like(run)]
         if runs:
             top = start + runs[0].start()
-        elif not (is_last and _LAST.match(line)):
+        elif not is_last:  # the last line of a key is short
             break
         is_last = False
         newline = start - 1

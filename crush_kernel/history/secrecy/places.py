@@ -26,14 +26,15 @@ here, so that a stream may be cut at them."""
 
 _ASSIGNMENT = re.compile(
     rf"""
-    (?<![/\\⟨]) (?P<name>{_NAME})s? ["'\])]{{0,3}} [ \t]{{0,8}}
+    (?<![/\\⟨]) (?P<name>(?i:{_NAME}))s? ["'\])]{{0,3}} [ \t]{{0,8}}
     (?P<sign>=>|:=|={{1,3}}|:) (?P<gap>[ \t]{{0,8}})
-    (?: [rbu]{{0,2}}"(?P<double>[^"\s{_WIDE}]{{6,{MAX_VALUE_CHARS}}}+)"
-      | [rbu]{{0,2}}'(?P<single>[^'\s{_WIDE}]{{6,{MAX_VALUE_CHARS}}}+)'
+    (?: [rbuRBU]{{0,2}}"(?P<double>[^"\s{_WIDE}]{{6,{MAX_VALUE_CHARS}}}+)"
+      | [rbuRBU]{{0,2}}'(?P<single>[^'\s{_WIDE}]{{6,{MAX_VALUE_CHARS}}}+)'
       | (?P<bare>[^\s"'`,;&<>(){{}}\[\]|\\{_WIDE}]{{6,{MAX_VALUE_CHARS}}}+)
         (?P<after>[\s"'`,;&<>(){{}}\[\]|\\{_WIDE}]|\Z)
     )""",
-    re.IGNORECASE | re.VERBOSE,
+    # Not for the whole: case-folding would make a `k` of the Kelvin sign, and so wide.
+    re.VERBOSE,
 )
 _HEADER = re.compile(
     r"""
@@ -192,4 +193,5 @@ def _is_random(value: str) -> bool:
     """Tell whether `value` is made of more than words and a number or two."""
     runs = _RUN.findall(value)
     digits = sum(len(run) for run in runs if run.isdigit())
-    return digits >= 3 or sum(map(len, runs)) < 2.8 * len(runs)
+    is_long = len(value) >= 32 and any(map(str.isupper, value)) and any(map(str.islower, value))
+    return digits >= 3 or is_long or sum(map(len, runs)) < 2.8 * len(runs)
