@@ -44,7 +44,7 @@ namespace Private {
       case 'execute_result': {
         const bundle = parseBundle(value.data, value.metadata);
         const count = value.execution_count;
-        return bundle && typeof count === 'number'
+        return bundle && (count === null || typeof count === 'number')
           ? {
               ...bundle,
               output_type: 'execute_result',

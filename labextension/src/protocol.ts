@@ -46,6 +46,8 @@ export type PageMessage =
       readonly revision: number | null;
     }
   | { readonly method: 'ack'; readonly session: number }
+  /** What is acknowledged by now will be in the file, unless the save fails. */
+  | { readonly method: 'saving' }
   | { readonly method: 'saved' }
   | { readonly method: 'path'; readonly path: string };
 

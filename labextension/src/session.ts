@@ -224,11 +224,11 @@ export class NotebookSession implements IDisposable {
   private _onSaveState(_: unknown, state: Private.SaveState): void {
     if (state === 'started') {
       this._wroteSinceSave = false;
-    } else if (state === 'completed' && this._wroteSinceSave) {
-      // JupyterLab takes it for saved.
-      this._model.dirty = true;
+      this._comm.send({ method: 'saving' });
     } else if (state === 'completed' && !this._model.dirty) {
       this._comm.send({ method: 'saved' });
+      // JupyterLab takes for saved what was written meanwhile, and would not save it.
+      this._model.dirty = this._wroteSinceSave;
     }
   }
 

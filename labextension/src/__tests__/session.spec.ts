@@ -448,46 +448,50 @@ test('a new path is told', async () => {
 });
 
 describe('a save', () => {
-  test('is told when it has succeeded', async () => {
+  test('is told when it begins and when it has succeeded', async () => {
     const { context, kernel } = await opened();
 
-    context.save(() => expect(kernel.comm.sent).toEqual([]));
+    context.save(() =>
+      expect(kernel.comm.sent).toEqual([{ method: 'saving' }])
+    );
 
-    expect(kernel.comm.sent).toEqual([{ method: 'saved' }]);
+    expect(kernel.comm.sent).toEqual([
+      { method: 'saving' },
+      { method: 'saved' }
+    ]);
   });
 
-  test('that failed is not told', async () => {
+  test('that failed is not told to have succeeded', async () => {
     const { context, kernel } = await opened();
 
     context.saveState.emit('started');
     context.saveState.emit('failed');
 
-    expect(kernel.comm.sent).toEqual([]);
+    expect(kernel.comm.sentOf('saved')).toEqual([]);
   });
 
-  test('under another name is not told: this notebook is as dirty as before', async () => {
+  test('under another name is no save: this notebook is as dirty as before', async () => {
     const { context, kernel, model } = await opened();
     model.dirty = true;
 
     context.saveState.emit('started');
     context.saveState.emit('completed');
 
-    expect(kernel.comm.sent).toEqual([]);
+    expect(kernel.comm.sentOf('saved')).toEqual([]);
   });
 
   test.each([
     ['a turn', { method: 'turn', cell_id: 'a', record: TURN }],
     ['a header', { method: 'session', record: HEADER, revision: 1 }],
     ['outputs', { method: 'outputs', cells: [pictureOf('a')] }]
-  ])('that %s came too late for is not told, but the next', async (_, data) => {
+  ])('that %s came too late for leaves the notebook dirty', async (_, data) => {
     const { context, kernel, model } = await opened();
 
     context.save(() => kernel.comm.hear(data));
-    expect(kernel.comm.sentOf('saved')).toEqual([]);
     expect(model.dirty).toBe(true);
+    expect(kernel.comm.sentOf('saved')).toHaveLength(1);
 
     context.save();
-    expect(kernel.comm.sentOf('saved')).toHaveLength(1);
     expect(model.dirty).toBe(false);
   });
 
