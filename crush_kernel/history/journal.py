@@ -262,7 +262,8 @@ class Journal:
     ) -> None:
         """Note a change of a file and keep both contents as they are; stays for ever."""
         hashes = (None if data is None else self.blobs.keep(data) for data in (before, after))
-        version = FileVersion(well_formed(turn_id), well_formed(str(path)), *hashes)
+        name = str(self._clean(well_formed(str(path))))
+        version = FileVersion(well_formed(turn_id), name, *hashes)
         with self._lock:
             self._write(
                 lambda connection: rows.add_file_version(connection, well_formed(session), version)

@@ -117,7 +117,9 @@ class CellRunner:
         shown = self._mirror.begin(cell_id, execution_count)
         self._pages.began(shown, client_of(outlet.parent))
         keeper = CellKeeper(self._runtime.session, shown)
-        cell = _Cell(code, cell_id, replace(outlet, keep=keeper.keep), front_end, keeper)
+        redactor = self._runtime.session.redactor
+        kept = replace(outlet, keep=keeper.keep, clean=redactor.redact_output)
+        cell = _Cell(code, cell_id, kept, front_end, keeper)
         end: TurnState = "error"
         try:
             await self._carry_out(cell)

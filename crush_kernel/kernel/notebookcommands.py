@@ -3,6 +3,8 @@
 They speak of the turns above the cell in which they stand. They run on the engine thread.
 """
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +12,7 @@ import anyio.to_thread
 
 from crush_kernel.errors import CommandError
 from crush_kernel.history.journal import StoredTurn
+from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.turn import Turn
 from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
 from crush_kernel.kernel.export import FORMATS, export_name, exported
@@ -80,13 +83,27 @@ async def export(call: CommandCall) -> str:
         formats = ", ".join(FORMATS)
         raise CommandError(f"There is no format {wanted!r}.", hint=f"The formats are {formats}.")
     talk = runtime.session.conversation
-    turns = [talk.turns[cell] for cell in talk.above(call.cell_id)]
+    # What tools have read is in memory as it was.
+    clean = runtime.session.redactor.redact_messages
+    above = (talk.turns[cell] for cell in talk.above(call.cell_id))
+    turns = [replace(turn, messages=clean(turn.messages)) for turn in above]
     if not turns:
         raise CommandError("There is no turn above this cell to export.")
-    text = await anyio.to_thread.run_sync(exported, turns, wanted)
+    clean = partial(_without_secrets, redactor=runtime.session.redactor)
+    text = await anyio.to_thread.run_sync(lambda: exported([*map(clean, turns)], wanted))
     name = export_name(runtime.session.notebook, wanted)
     path = await anyio.to_thread.run_sync(_write_new, runtime.paths.cwd, name, text)
     return f"{len(turns)} turns are in {code_span(path.name)}."
+
+
+def _without_secrets(turn: Turn, redactor: Redactor) -> Turn:
+    """Return `turn` for a file; in memory it has what the model's own tools have read."""
+    record = None if turn.record is None else redactor.redact_json(dict(turn.record))
+    return replace(
+        turn,
+        messages=redactor.redact_messages(turn.messages),
+        record=record if isinstance(record, dict) else None,
+    )
 
 
 def _write_new(folder: Path, name: str, text: str) -> Path:

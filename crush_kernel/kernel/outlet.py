@@ -29,6 +29,9 @@ Pack = Callable[[object], bytes]
 Keep = Callable[[str, JsonContent], JsonContent]
 """Takes the type and content of an output before it is sent, and gives what is to be sent."""
 
+Clean = Callable[[JsonContent], JsonContent]
+"""Takes the secrets out of what a reply says."""
+
 SETTLE_S = 0.1
 """How long a question waits for the output before it: they go over different sockets, and a
 console that gets the question first asks before it shows what is asked."""
@@ -74,6 +77,7 @@ class Outlet:
     parent: JsonContent
     ident: bytes | list[bytes] | None
     keep: Keep = lambda _, content: content
+    clean: Clean = lambda content: content
 
     def publish(self, msg_type: str, content: JsonContent) -> None:
         """Keep one message and send it on IOPub."""
@@ -86,7 +90,8 @@ class Outlet:
             error: why the cell failed.
             is_told: whether a person reads it above already; the red box then only names it.
         """
-        content = error_content(error)
+        # A program that runs the notebook prints the reply, and not the box.
+        content = self.clean(error_content(error))
         box = content | {"traceback": [content["ename"]]} if is_told else content
         self.publish("error", box)
         return {"status": "error", **content}
