@@ -26,7 +26,8 @@ def run(arguments: argparse.Namespace) -> int:
             f"JupyterLab would not find the kernel: there is no kernelspec {KERNEL_NAME!r}",
             hint="Run `crush-kernel install --sys-prefix`, then try again.",
         )
-    command = [sys.executable, "-m", "jupyterlab", str(opened)]
+    # -P: a folder that somebody else has filled must not lend JupyterLab its modules.
+    command = [sys.executable, "-P", "-m", "jupyterlab", str(opened)]
     command += [*root_options(arguments.jupyterlab), *arguments.jupyterlab]
     if "--no-browser" in arguments.jupyterlab:
         print(f"In your browser, open /lab/tree/{opened.name} at the address printed below")

@@ -19,7 +19,7 @@ def test_the_kernelspec_starts_this_interpreter_by_its_absolute_path(tmp_path: P
 
     spec = installed(tmp_path)
     assert spec["argv"] == [
-        sys.executable, "-m", "crush_kernel.kernel", "-f", "{connection_file}",
+        sys.executable, "-P", "-m", "crush_kernel.kernel", "-f", "{connection_file}",
     ]  # fmt: skip
     assert spec["display_name"] == "Crush"
     assert spec["interrupt_mode"] == "message"

@@ -565,6 +565,17 @@ def test_the_notebook_that_a_run_is_started_from_is_not_taken_for_its_own(ran: P
     assert ran.run().reasons == {"cell-0": "never run"}
 
 
+def test_modules_in_the_folder_of_a_notebook_are_not_run(place: Place) -> None:
+    for name in ("anyio", "httpx2", "ipywidgets", "json", "pydantic", "sitecustomize"):
+        trap = f"open({str(place.home / 'sprung')!r}, 'w').write({name!r})\n"
+        (place.folder / f"{name}.py").write_text(trap, encoding="utf-8")
+    place.write("say hello", "!echo out")
+
+    assert place.run().exit_code == 0
+
+    assert not (place.home / "sprung").exists()
+
+
 # Which kernel
 
 

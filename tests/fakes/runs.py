@@ -104,7 +104,8 @@ class Place:
     ) -> Generator[subprocess.Popen[str]]:
         """Start a run; what is left of it in the end is killed."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "crush_kernel", "run", notebook, *options],
+            # -P, as the installed command has no modules of the folder on its path either.
+            [sys.executable, "-P", "-m", "crush_kernel", "run", notebook, *options],
             cwd=self.folder,
             env=headless.environment(self.home, **self.environ),
             stdin=subprocess.DEVNULL,

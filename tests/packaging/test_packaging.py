@@ -49,7 +49,8 @@ def test_the_wheel_brings_the_kernelspec(wheel: zipfile.Path) -> None:
     place = data_of(wheel) / "kernels" / "crush"
 
     spec = json.loads((place / "kernel.json").read_text("utf-8"))
-    assert spec["argv"] == ["python", "-m", "crush_kernel.kernel", "-f", "{connection_file}"]
+    assert spec["argv"][:4] == ["python", "-P", "-m", "crush_kernel.kernel"]
+    assert spec["argv"][4:] == ["-f", "{connection_file}"]
     assert spec["language"] == "markdown"
     assert spec["interrupt_mode"] == "message"
     assert spec["metadata"]["supported_encryption"] == ["curve"]
