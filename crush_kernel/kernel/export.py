@@ -1,26 +1,30 @@
 """A conversation as a document of its own: Markdown, one HTML page, or JSON.
 
 Pure. What came from a model, a tool or a file is as harmless here as in a cell; the page
-moreover tells browsers to run no script and to load nothing.
+moreover tells browsers to run no script and to load nothing. Secrets are not looked for
+here: turns come without them.
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape as escape_html
 from pathlib import Path
 from typing import Final
 
+from crush_kernel.history.conversation import count_calls
 from crush_kernel.history.record import write_turn
 from crush_kernel.history.turn import Turn
 from crush_kernel.kernel import render
 from crush_kernel.kernel.markdown import escape, fenced, neutralize
-from crush_kernel.kernel.render import CallFacts
+from crush_kernel.kernel.render import CallFacts, FooterFacts
 from crush_kernel.messages import (
     Media,
-    Message,
+    Opaque,
     Part,
     Reasoning,
     ShellCommand,
+    SummaryMark,
     Text,
     ToolCall,
     ToolResult,
@@ -28,6 +32,11 @@ from crush_kernel.messages import (
 )
 
 DEFAULT_NAME: Final = "conversation"
+
+Picture = Callable[[Media], str]
+"""Shows a file as Markdown."""
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\s]+")
 
 
 def exported(turns: Sequence[Turn], wanted: str) -> str:
@@ -41,21 +50,17 @@ def export_name(notebook: Path | None, wanted: str) -> str:
 
 
 def as_markdown(turns: Sequence[Turn]) -> str:
-    """Return `turns` as Markdown that reads well in any viewer."""
-    sections = (
-        "\n\n".join(filter(None, _section(number, turn)))
-        for number, turn in enumerate(turns, start=1)
-    )
-    return "\n\n".join(sections) + "\n"
+    """Return `turns` as Markdown that reads well in any viewer; files are named only."""
+    return _document(turns, _named)
 
 
 def as_html(turns: Sequence[Turn]) -> str:
-    """Return `turns` as one page that needs nothing else and runs nothing."""
+    """Return `turns` as one page that needs nothing else and runs nothing; images are in it."""
     import mistune  # noqa: PLC0415 - only an export needs it
 
     # All markup of others was made text in the Markdown; what is left of it is ours.
     to_html = mistune.create_markdown(escape=False, plugins=["table", "strikethrough"])
-    body = str(to_html(as_markdown(turns)))
+    body = str(to_html(_document(turns, _embedded)))
     return _PAGE.format(title=escape_html(_title(turns)), body=body)
 
 
@@ -74,7 +79,15 @@ _WRITERS: Final[dict[str, Callable[[Sequence[Turn]], str]]] = {
 FORMATS: Final = tuple(_WRITERS)
 
 
-def _section(number: int, turn: Turn) -> Iterator[str]:
+def _document(turns: Sequence[Turn], picture: Picture) -> str:
+    sections = (
+        "\n\n".join(filter(None, _section(number, turn, picture)))
+        for number, turn in enumerate(turns, start=1)
+    )
+    return "\n\n".join(sections) + "\n"
+
+
+def _section(number: int, turn: Turn, picture: Picture) -> Iterator[str]:
     if turn.is_start:
         yield "---"
         yield render.notice("Started afresh.").markdown
@@ -84,27 +97,27 @@ def _section(number: int, turn: Turn) -> Iterator[str]:
     results = {part.call_id: part for part in parts if isinstance(part, ToolResult)}
     for message in turn.messages:
         if message.role == "user":
-            yield from _asked(message)
+            yield from (_asked(part, picture) for part in message.parts)
         elif message.role == "assistant":
-            yield from (_said(part, results) for part in message.parts)
-    if turn.end == "interrupted":
-        yield render.interrupted().markdown
+            for part in message.parts:
+                yield _said(part, results)
+                if isinstance(part, ToolCall) and part.id in results:
+                    yield from map(picture, _images(results[part.id]))
+    yield _ending(turn)
     yield _footer(turn)
 
 
-def _asked(message: Message) -> Iterator[str]:
-    for part in message.parts:
-        match part:
-            case Text(text=text):
-                yield "\n".join(f"> {line}".rstrip() for line in neutralize(text).split("\n"))
-            case ShellCommand(command=command, output=output, exit_code=code):
-                yield fenced(f"$ {command}\n{output}".rstrip(), "text")
-                if code:
-                    yield f"<sub>exit {code}</sub>"
-            case Media(name=name, media_type=media_type):
-                yield f"<sub>attached: {escape(name or media_type)}</sub>"
-            case _:
-                pass
+def _asked(part: Part, picture: Picture) -> str:
+    match part:
+        case Text(text=text):
+            return "\n".join(f"> {line}".rstrip() for line in neutralize(text).split("\n"))
+        case ShellCommand(command=command, output=output, exit_code=code):
+            shown = fenced(f"$ {command}\n{output}".rstrip(), "text")
+            return f"{shown}\n\n<sub>exit {code}</sub>" if code else shown
+        case Media():
+            return picture(part)
+        case _:
+            return _other(part)
 
 
 def _said(part: Part, results: dict[str, ToolResult]) -> str:
@@ -116,7 +129,45 @@ def _said(part: Part, results: dict[str, ToolResult]) -> str:
         case ToolCall(id=call_id, name=name, input=arguments):
             return _call(name, arguments, results.get(call_id))
         case _:
+            return _other(part)
+
+
+def _other(part: Part) -> str:
+    match part:
+        case SummaryMark():
+            return render.notice("A summary of what was said before:").markdown
+        case Opaque():
+            return render.notice("Something that this version cannot show.").markdown
+        case _:
             return ""
+
+
+def _images(result: ToolResult) -> Iterator[Media]:
+    return (media for media in result.media if render.image_bundle(media) is not None)
+
+
+def _named(media: Media) -> str:
+    return f"<sub>attached: {escape(media.name or media.media_type)}</sub>"
+
+
+def _embedded(media: Media) -> str:
+    if render.image_bundle(media) is None or not _BASE64.fullmatch(media.data):
+        return _named(media)
+    data = "".join(media.data.split())
+    name = escape_html(render.short(media.name), quote=True)
+    return f'<p><img alt="{name}" src="data:{media.media_type};base64,{data}"></p>'
+
+
+def _ending(turn: Turn) -> str:
+    match turn.end:
+        case "end_turn":
+            return ""
+        case "interrupted":
+            return render.interrupted().markdown
+        case "error":
+            return render.notice("ended with an error").markdown
+        case "running":
+            return render.notice("still running").markdown
 
 
 def _call(name: str, arguments: str, result: ToolResult | None) -> str:
@@ -134,7 +185,12 @@ def _call(name: str, arguments: str, result: ToolResult | None) -> str:
 
 def _footer(turn: Turn) -> str:
     models = dict.fromkeys(m.model for m in turn.messages if m.role == "assistant" and m.model)
-    return f"<sub>{escape(' · '.join(models))}</sub>" if models else ""
+    if not models:
+        return ""
+    facts = FooterFacts(
+        model=" · ".join(models), usage=turn.usage, tool_calls=count_calls(turn.messages)
+    )
+    return render.footer(facts).markdown
 
 
 def _title(turns: Iterable[Turn]) -> str:
@@ -174,6 +230,7 @@ code {{ font-family: ui-monospace, monospace; }}
 table {{ border-collapse: collapse; }}
 td, th {{ border: 1px solid #8886; padding: .2rem .5rem; }}
 details {{ margin: .4rem 0; }}
+img {{ max-width: 100%; }}
 sub {{ vertical-align: baseline; opacity: .7; font-size: .85rem; }}
 </style>
 </head>

@@ -83,10 +83,7 @@ async def export(call: CommandCall) -> str:
         formats = ", ".join(FORMATS)
         raise CommandError(f"There is no format {wanted!r}.", hint=f"The formats are {formats}.")
     talk = runtime.session.conversation
-    # What tools have read is in memory as it was.
-    clean = runtime.session.redactor.redact_messages
-    above = (talk.turns[cell] for cell in talk.above(call.cell_id))
-    turns = [replace(turn, messages=clean(turn.messages)) for turn in above]
+    turns = [talk.turns[cell] for cell in talk.above(call.cell_id)]
     if not turns:
         raise CommandError("There is no turn above this cell to export.")
     clean = partial(_without_secrets, redactor=runtime.session.redactor)
