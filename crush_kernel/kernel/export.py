@@ -51,7 +51,7 @@ def export_name(notebook: Path | None, wanted: str) -> str:
 
 def as_markdown(turns: Sequence[Turn]) -> str:
     """Return `turns` as Markdown that reads well in any viewer; files are named only."""
-    return _document(turns, _named)
+    return "\n\n".join(_sections(turns, _named)) + "\n"
 
 
 def as_html(turns: Sequence[Turn]) -> str:
@@ -60,7 +60,8 @@ def as_html(turns: Sequence[Turn]) -> str:
 
     # All markup of others was made text in the Markdown; what is left of it is ours.
     to_html = mistune.create_markdown(escape=False, plugins=["table", "strikethrough"])
-    body = str(to_html(_document(turns, _embedded)))
+    # Each turn by itself: the time that a text takes is not in proportion to its length.
+    body = "\n".join(str(to_html(section)) for section in _sections(turns, _embedded))
     return _PAGE.format(title=escape_html(_title(turns)), body=body)
 
 
@@ -79,12 +80,9 @@ _WRITERS: Final[dict[str, Callable[[Sequence[Turn]], str]]] = {
 FORMATS: Final = tuple(_WRITERS)
 
 
-def _document(turns: Sequence[Turn], picture: Picture) -> str:
-    sections = (
-        "\n\n".join(filter(None, _section(number, turn, picture)))
-        for number, turn in enumerate(turns, start=1)
-    )
-    return "\n\n".join(sections) + "\n"
+def _sections(turns: Sequence[Turn], picture: Picture) -> Iterator[str]:
+    for number, turn in enumerate(turns, start=1):
+        yield "\n\n".join(filter(None, _section(number, turn, picture)))
 
 
 def _section(number: int, turn: Turn, picture: Picture) -> Iterator[str]:
