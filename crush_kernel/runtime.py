@@ -110,10 +110,11 @@ class Runtime:
         await anyio.to_thread.run_sync(self.state.remember, "large", choice)
         return info
 
-    async def begin(self, cell_id: str, text: str) -> CellRun:
-        """Begin the turn of a cell that runs now, and return where it stands.
+    async def load(self, cell_id: str) -> None:
+        """Have the notebook's file tell what it holds, unless that is known.
 
-        If no page has told what the notebook holds, its file does, once.
+        Args:
+            cell_id: of the cell that runs; some front ends tell with it which notebook it is.
         """
         if not self.session.is_loaded:
             if self.session.notebook is None and (notebook := path_in(cell_id)):
@@ -121,6 +122,10 @@ class Runtime:
             contents = await anyio.to_thread.run_sync(_contents_of, self.session.notebook)
             if not self.session.is_loaded:
                 self.session.load_file(contents)
+
+    async def begin(self, cell_id: str, text: str) -> CellRun:
+        """Begin the turn of a cell that runs now, and return where it stands."""
+        await self.load(cell_id)
         return self.session.begin(cell_id, text)
 
     async def prompt(self, text: str, *, watcher: Watcher) -> None:

@@ -10,7 +10,7 @@ what the user should know waits in `take_notices`.
 Source: design §§4, 5.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -81,9 +81,11 @@ class Session:
         """What was counted of what earlier kernels have spent."""
         self._acknowledged: dict[str, State] = {}
         self._being_saved: dict[str, State] | None = None
-        self._saved: dict[str, State] = {}
+        self._saved: set[str] = set()
+        """The turns that the file has held."""
         self._problems: set[str] = set()
         """Those of the notebook that the user was told, or will be."""
+        self._is_order_told = False
         self.is_loaded = False
 
     @property
@@ -107,7 +109,7 @@ class Session:
     # What pages and files tell
 
     def load(self, contents: NotebookContents, notebook: Path | None) -> list[CellUpdate]:
-        """Take in what a page holds, and return what it does not know yet.
+        """Take in what a page holds and in which order, and return what it does not know yet.
 
         A later load, of a page that was opened again, brings nothing that happened since.
         """
@@ -115,11 +117,13 @@ class Session:
             self.moved(notebook)
         self._open(contents)
         self._take_in(contents.cells)
-        unsaved = self._unsaved()
+        saved, unsaved = self._kept()
         updates: list[CellUpdate] = []
         for cell in contents.cells:
             if cell.id:
-                updates += self._settle(cell, unsaved.get(cell.id), self._saved.get(cell.id))
+                updates += self._settle(cell, unsaved.get(cell.id), lambda turn: turn.id in saved)
+                self._hold(cell)
+        self._arrange(contents.cells)
         return updates
 
     def load_file(self, contents: NotebookContents) -> None:
@@ -131,17 +135,21 @@ class Session:
         self._open(contents, is_file=True)
         self._take_in(contents.cells, is_file=True)
         written = None if self._notebook is None else written_at(self._notebook)
-        unsaved = {
-            cell: stored
-            for cell, stored in self._unsaved().items()
-            if written is None or not had_ended(self.turn_of(stored), written)
-        }
+        saved, unsaved = self._kept()
+        if written is not None:
+            unsaved = {
+                cell: stored
+                for cell, stored in unsaved.items()
+                if not had_ended(self.turn_of(stored), written)
+            }
         for cell in named_cells(contents.cells):
-            if cell.turn is not None:
-                self._saved[cell.id] = cell.turn.id, cell.turn.revision
-            self._settle(cell, unsaved.pop(cell.id, None), None)
+            self._settle(cell, unsaved.pop(cell.id, None), lambda turn: turn.id in saved)
         for cell_id, stored in unsaved.items():
-            self._settle(NotebookCell(cell_id), stored, None)
+            self._settle(NotebookCell(cell_id), stored, lambda turn: turn.id in saved)
+        if contents.header is not None:
+            # A page has written it, and will tell the order soon: till then it is this one.
+            self._arrange(contents.cells)
+            self._is_order_told = False
 
     def rearrange(
         self, cells: Sequence[NotebookCell], *, told: Collection[str]
@@ -156,11 +164,20 @@ class Session:
         """
         news = [cell for cell in cells if cell.id and cell.id in told]
         self._take_in(news)
+        turns = self.conversation.turns
+        unsaved = {} if all(cell.id in turns for cell in news) else self._kept()[1]
         updates: list[CellUpdate] = []
         for cell in news:
-            updates += self._settle(cell, None, self._acknowledged.get(cell.id))
-        self.conversation.arrange([cell.id for cell in cells if cell.id])
+            stored = None if cell.id in turns else unsaved.get(cell.id)
+            had = self._acknowledged.get(cell.id)
+            updates += self._settle(cell, stored, lambda turn, had=had: _state(turn) == had)
+            self._hold(cell)
+        self._arrange(cells)
         return updates
+
+    def _arrange(self, cells: Iterable[NotebookCell]) -> None:
+        self.conversation.arrange([cell.id for cell in cells if cell.id])
+        self._is_order_told = True
 
     def moved(self, notebook: Path) -> None:
         """Note that the notebook has another name now."""
@@ -172,16 +189,22 @@ class Session:
         """Note that a page has written a turn into its cell."""
         self._acknowledged[cell_id] = turn_id, revision
 
+    def _hold(self, cell: NotebookCell) -> None:
+        """Note what a page has in a cell, as it said itself."""
+        if cell.turn is not None:
+            self.acknowledged(cell.id, *_state(cell.turn))
+
     def saving(self) -> None:
         """Note that a page has begun to save what it has acknowledged so far."""
         self._being_saved = dict(self._acknowledged)
 
     def saved(self) -> None:
         """Note that the file holds what was acknowledged when saving began."""
-        self._saved |= self._acknowledged if self._being_saved is None else self._being_saved
+        held = self._acknowledged if self._being_saved is None else self._being_saved
         self._being_saved = None
-        if self.id:
-            self.journal.mark_saved(self.id, [turn_id for turn_id, _ in self._saved.values()])
+        self._saved |= (news := {turn_id for turn_id, _ in held.values()} - self._saved)
+        if self.id and news:
+            self.journal.mark_saved(self.id, news)
 
     # Turns
 
@@ -192,6 +215,8 @@ class Session:
             self._claim(new_id(name))
         place = CellRun(name, self._next_run(name), source_digest(text))
         self.conversation.begin(place)
+        if not self._is_order_told:
+            self.conversation.arrange(None)
         return place
 
     def finish(self, turn: Turn, outputs: Outputs, execution_count: int | None) -> None:
@@ -340,24 +365,26 @@ class Session:
         new = turns if is_file else [turn for turn in turns if (turn.id, turn.digest) not in kept]
         self.journal.imported(self.id, new)
 
-    def _unsaved(self) -> dict[str, StoredTurn]:
-        """Return the newest turns that no file was told of, by their cells."""
-        newest: dict[str, StoredTurn] = {}
+    def _kept(self) -> tuple[set[str], dict[str, StoredTurn]]:
+        """Return the turns that a file has held, and by cells the newest ones that none has."""
+        saved, newest = {*self._saved}, dict[str, StoredTurn]()
         for stored in self.journal.turns(self.id) if self.id else ():
             known = newest.get(stored.cell_id)
             if known is None or (stored.run, stored.revision) > (known.run, known.revision):
                 newest[stored.cell_id] = stored
-        return {cell: stored for cell, stored in newest.items() if not stored.is_saved}
+            if stored.is_saved:
+                saved.add(stored.id)
+        return saved, {cell: last for cell, last in newest.items() if last.id not in saved}
 
     def _settle(
-        self, cell: NotebookCell, stored: StoredTurn | None, given_up: State | None
+        self, cell: NotebookCell, stored: StoredTurn | None, gives_way: Callable[[Turn], bool]
     ) -> list[CellUpdate]:
         """Have the turn that counts stand in `cell`, and return it if the page has another one.
 
         Args:
             cell: as the page or the file tells it.
             stored: what the journal has of it that no file was told of.
-            given_up: gives way to what is told if it stands in the cell.
+            gives_way: whether a turn that stands in the cell gives way to what is told.
         """
         known, told = self.conversation.turns.get(cell.id), cell.turn
         if known is not None and known.end == "running":
@@ -365,7 +392,7 @@ class Session:
         if known is not None and told is not None and (known.id, known.age) == (told.id, told.age):
             # This one has what the model's own tools have read as they read it.
             told = known
-        elif known is not None and (known.id, known.revision) == given_up:
+        elif known is not None and gives_way(known):
             self.journal.mark_saved(self.id, [known.id])
             known = None
         if stored is not None and _is_newer(stored, told) and _is_newer(stored, known):
@@ -393,6 +420,10 @@ def _read(record: JsonObject | None, cell_id: str) -> Turn | None:
         return None if record is None else read_turn(dict(record), cell_id=cell_id)
     except BadRecord:
         return None
+
+
+def _state(turn: Turn) -> State:
+    return turn.id, turn.revision
 
 
 def _is_newer(stored: StoredTurn, turn: Turn | None) -> bool:

@@ -74,6 +74,8 @@ class Page:
     asked: float | None = None
     """Since when an acknowledgment is awaited, by the clock of the loop."""
     is_closed: bool = False
+    header: Mapping[str, Any] | None = None
+    """What it was told last of the whole notebook."""
 
 
 class Pages:
@@ -187,9 +189,13 @@ class Pages:
 
     def _send(self, page: Page, messages: Iterable[Mapping[str, Any]]) -> None:
         for message in messages:
+            if message["method"] == "session":
+                if message["record"] == page.header:
+                    continue
+                page.header = message["record"]
+                if page.asked is None:
+                    page.asked = asyncio.get_running_loop().time()
             page.comm.send(message)
-            if page.asked is None and message["method"] == "session":
-                page.asked = asyncio.get_running_loop().time()
 
     def _listening(self) -> list[Page]:
         """Return the pages, without those that are gone and did not say so."""
@@ -210,9 +216,7 @@ class Pages:
         path = self._located(data.get("path"), session.notebook)
 
         async def load() -> "list[CellUpdate]":
-            updates = session.load(contents, path)
-            session.conversation.arrange([cell.id for cell in contents.cells if cell.id])
-            return updates
+            return session.load(contents, path)
 
         updates: list[CellUpdate] = await self._on_engine(load)
         missed = self._missed(contents, updates)
@@ -235,7 +239,7 @@ class Pages:
         updates: list[CellUpdate] = await self._on_engine(rearrange)
         self._send(page, _news(updates, self._restored(updates)))
         if session.id:
-            self._send(page, [_stale_message(session)])
+            self._send(page, _session_messages(session))
 
     def _restored(self, updates: "Iterable[CellUpdate]") -> list[CellOutputs]:
         """Return what the cells show that a page has to be told about."""

@@ -53,7 +53,6 @@ class LiveSession:
         contents = read_cells(opening["cells"], notebook=opening["notebook"])
         path = None if page.path is None else Path(page.path)
         updates = self.session.load(contents, path)
-        self.session.conversation.arrange([cell.id for cell in contents.cells if cell.id])
         self._tell(page, updates)
 
     def hear(self, page: Page) -> None:
@@ -71,6 +70,10 @@ class LiveSession:
     def tell_turn(self, page: Page, turn: Turn) -> None:
         """Tell a page of a turn that has ended."""
         self._tell(page, [CellUpdate(turn.cell_id, turn.record)])
+
+    def bring_back(self, page: Page, cell_id: str, run: int) -> None:
+        """Have an earlier run stand in a cell again, as the user asks for in another cell."""
+        self._tell(page, [self.session.restore(cell_id, run)])
 
     def _tell(self, page: Page, updates: list[CellUpdate]) -> None:
         for update in updates:

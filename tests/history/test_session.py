@@ -270,6 +270,22 @@ def test_the_turn_in_the_outputs_will_do(desk: Desk) -> None:
     assert again.context("c") == BOTH
 
 
+def test_the_first_cell_has_the_order_of_a_file_that_a_page_has_written(
+    desk: Desk, worked: tuple[LiveSession, Page]
+) -> None:
+    live, page = worked
+    live.save(page)
+    live.kill()
+    again = desk.start(desk.path)
+    again.open_file()
+    again.begin("b")
+    assert again.session.conversation.context == tuple(
+        live.session.conversation.turns["a"].messages
+    )
+    again.end()
+    assert again.session.conversation.order is None
+
+
 FRONT_END = "vscode-notebook-cell:/work/nb.ipynb#W0sZmlsZQ=="
 
 
@@ -598,8 +614,7 @@ def test_a_deleted_cell_is_not_read_and_is_back_when_it_is(
     cell = page.delete("a")
     live.hear(page)
     assert live.context("c") == BOTH[2:]
-    assert page.crush
-    assert page.crush["totals"]["turns"] == 1
+    assert live.session.header()["totals"]["turns"] == 1  # type: ignore[index] - JSON
     page.insert(0, PageCell(cell.id, crush=cell.crush))
     live.hear(page)
     assert live.context("c") == BOTH
