@@ -25,6 +25,13 @@ CELLS = (
 )
 DENIED, STORY, RUN, FAIL, LAST = 1, 5, 6, 7, 8
 
+HOSTILE = (
+    "Soft **blots** & colors <script>alert('said')</script>"
+    "<img src=x onerror=alert('said')> [here](javascript:alert('said'))\n\n"
+    "| a | b |\n|---|---|\n| 1 | $x$ |\n\n```python\nprint('</script><script>alert(1)')\n```\n"
+)
+"""What no reader of the notebook may take for more than text."""
+
 REFUSED = HttpReply(401, {"error": {"type": "authentication_error", "message": "no"}})
 
 COMMAND = {"command": "echo $((617 + 1)); sleep 600", "description": "wait"}
@@ -69,7 +76,7 @@ def play(
     provider.play(Reply((Think("A picture."), Say("A dark square."))))
     assert page.run(3).status == "ok"
     view = Call("view", {"file_path": "viewed.png"})
-    provider.play(Reply((Think("Another one."), view)), say("Soft blots."))
+    provider.play(Reply((Think("Another one."), view)), say(HOSTILE))
     assert page.run(4).status == "ok"
     story = Reply((Think("A story."), Say(("Once upon a time", Hold(), " the end."))))
     provider.play(story)
