@@ -66,9 +66,9 @@ class Seen(HTMLParser):
 def converted(notebook: Path, target: str, *options: str) -> str:
     """Return what nbconvert makes of the notebook."""
     name = f"{notebook.stem}{'-'.join(options)}"
+    arguments = ["--to", target, *options, "--output", name, str(notebook)]
     done = subprocess.run(
-        [sys.executable, "-m", "jupyter", "nbconvert", "--to", target, *options]
-        + ["--output", name, str(notebook)],
+        [sys.executable, "-m", "jupyter", "nbconvert", *arguments],
         check=False,
         capture_output=True,
         text=True,
