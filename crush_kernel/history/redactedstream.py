@@ -72,13 +72,17 @@ class RedactedStream:
 
     def take(self) -> str:
         """Return what has come since the last time, as far as it can be shown by now."""
+        if not self._held:
+            return ""
         held = "".join(self._held)
         end = redactable_end(held, self._redactor)
-        self._held = [held[end:]]
+        self._held = [held[end:]] if end < len(held) else []
         return self._redactor.redact(held[:end])
 
     def flush(self) -> str:
         """Return all that was kept back: nothing follows, or nothing that belongs to it."""
+        if not self._held:
+            return ""
         held = "".join(self._held)
         self._held = []
         return self._redactor.redact(held)

@@ -27,12 +27,14 @@ from crush_kernel.errors import CrushKernelError
 from crush_kernel.history.conversation import CellRun
 from crush_kernel.history.messagejson import write_value
 from crush_kernel.history.notebook import RECORD_MIME_TYPE
+from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.session import CellUpdate
 from crush_kernel.history.turn import Turn, TurnState
 from crush_kernel.kernel import completion, inspection
 from crush_kernel.kernel.bridge import Engine, Mailbox, call_main
 from crush_kernel.kernel.cells import Command, Empty, Prompt, Shell, parse_cell
 from crush_kernel.kernel.commands import COMMANDS, NEW, CommandCall, run_command
+from crush_kernel.kernel.discretion import discreet_request
 from crush_kernel.kernel.display import FrontEnd, TurnDisplay
 from crush_kernel.kernel.keeping import CellKeeper
 from crush_kernel.kernel.logs import attach_log
@@ -60,10 +62,12 @@ class MainAsker:
 
     loop: asyncio.AbstractEventLoop
     display: TurnDisplay
+    redactor: Redactor
 
     async def ask(self, request: PermissionRequest) -> Answer:
         """Show the question in the running cell and return the answer. Engine thread."""
-        return await call_main(self.loop, partial(self.display.ask, request))
+        shown = discreet_request(request, self.redactor)
+        return await call_main(self.loop, partial(self.display.ask, shown))
 
 
 @dataclass(slots=True)
@@ -221,7 +225,8 @@ class CellRunner:
                 self._tell_runners(cell)
 
         mailbox = Mailbox(self._loop, deliver, is_bulk=_is_bulk)
-        asker: Asker = DenyAll() if is_alone else MainAsker(self._loop, display)
+        redactor = self._runtime.session.redactor
+        asker: Asker = DenyAll() if is_alone else MainAsker(self._loop, display, redactor)
         watcher = Watcher(mailbox.post, asker)
         display.start()
         try:

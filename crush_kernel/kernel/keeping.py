@@ -22,6 +22,7 @@ from crush_kernel.history.entries import DraftKind
 from crush_kernel.history.journal import Journal
 from crush_kernel.history.redactedstream import RedactedStream
 from crush_kernel.history.session import Session
+from crush_kernel.kernel.discretion import discreet
 from crush_kernel.kernel.mirror import CellOutputs
 
 
@@ -33,13 +34,14 @@ class CellKeeper:
     shown: CellOutputs
     turn_id: str = ""
     """The turn that the run makes; empty for a command, which makes none."""
-    _stream: RedactedStream = field(init=False)
+    _streams: dict[DraftKind, RedactedStream] = field(init=False)
     _step: int = 0
     _attempt: int = 1
     _draft: list[tuple[DraftKind, str]] = field(default_factory=list[tuple[DraftKind, str]])
 
     def __post_init__(self) -> None:
-        self._stream = RedactedStream(self.session.redactor)
+        kinds: tuple[DraftKind, ...] = ("text", "reasoning")
+        self._streams = {kind: RedactedStream(self.session.redactor) for kind in kinds}
 
     def keep(self, msg_type: str, content: dict[str, Any]) -> dict[str, Any]:
         """Keep an output that is about to be sent, and return it without secrets."""
@@ -55,23 +57,36 @@ class CellKeeper:
 
         A few letters of a reply are kept back where they may be the beginning of a secret.
         """
-        self._take(event)
-        if isinstance(event, TextAdded):
-            self._stream.add(event.text)
-            if ready := self._stream.take():
-                yield TextAdded(ready)
-            return
-        rest = self._stream.flush()
-        if rest and not isinstance(event, ReplyDropped):
-            yield TextAdded(rest)
-        yield event
+        match event:
+            case TextAdded(text=text):
+                yield from self._rest("reasoning")
+                yield from self._streamed("text", text)
+            case ReasoningAdded(text=text):
+                yield from self._rest("text")
+                yield from self._streamed("reasoning", text)
+            case _:
+                rest = [*self._rest("text"), *self._rest("reasoning")]
+                if not isinstance(event, ReplyDropped):
+                    yield from rest
+                self._take(event)
+                yield discreet(event, self.session.redactor)
+
+    def _streamed(self, kind: DraftKind, text: str) -> Iterator[Event]:
+        stream = self._streams[kind]
+        stream.add(text)
+        yield from self._shown(kind, stream.take())
+
+    def _rest(self, kind: DraftKind) -> Iterator[Event]:
+        yield from self._shown(kind, self._streams[kind].flush())
+
+    def _shown(self, kind: DraftKind, text: str) -> Iterator[Event]:
+        if text:
+            # The same for the draft: a secret must not be kept in two parts either.
+            self._draft.append((kind, text))
+            yield TextAdded(text) if kind == "text" else ReasoningAdded(text)
 
     def _take(self, event: Event) -> None:
         match event:
-            case TextAdded(text=text):
-                self._add("text", text)
-            case ReasoningAdded(text=text):
-                self._add("reasoning", text)
             case StepStarted(number=number):
                 self._step, self._attempt = number, 1
             case ReplyDropped():
@@ -83,9 +98,6 @@ class CellKeeper:
                 self._draft.clear()
             case _:
                 pass
-
-    def _add(self, kind: DraftKind, text: str) -> None:
-        self._draft.append((kind, text))
 
     def _keep_draft(self) -> None:
         for kind, text in _joined(self._draft):

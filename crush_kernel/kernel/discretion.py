@@ -1,0 +1,67 @@
+"""What is to be shown, without secrets, before it is cut to the length in which it is shown.
+
+Of a token that a limit has cut in two nobody can tell any more that it was one. So what
+happens in a turn is cleaned as a whole, and only then shown in short.
+"""
+
+from dataclasses import replace
+from typing import TypeVar
+
+from crush_kernel.agent.events import (
+    Event,
+    Notice,
+    PermissionSettled,
+    Retrying,
+    ToolCallWritten,
+    ToolFinished,
+    ToolProgressed,
+    ToolStarted,
+)
+from crush_kernel.history.redaction import Redactor
+from crush_kernel.messages import Message, ToolResult
+from crush_kernel.permissions.rules import PermissionRequest
+
+E = TypeVar("E", ToolStarted, ToolProgressed, ToolCallWritten, Notice, Retrying, PermissionRequest)
+
+
+def discreet(event: Event, redactor: Redactor) -> Event:
+    """Return `event` without the secrets in it; text that streams is not its business."""
+    match event:
+        case ToolStarted():
+            return _cleaned(event, redactor, "name", "summary")
+        case ToolProgressed():
+            return _cleaned(event, redactor, "tail")
+        case ToolCallWritten():
+            return _cleaned(event, redactor, "name")
+        case Notice():
+            return _cleaned(event, redactor, "text")
+        case Retrying():
+            return _cleaned(event, redactor, "reason")
+        case PermissionSettled(request=request):
+            return replace(
+                event,
+                request=discreet_request(request, redactor),
+                reason=redactor.redact(event.reason),
+            )
+        case ToolFinished(result=result):
+            return replace(event, result=_result(result, redactor))
+        case _:
+            return event
+
+
+def discreet_request(request: PermissionRequest, redactor: Redactor) -> PermissionRequest:
+    """Return `request` as a person is to see it; what it grants depends on the original."""
+    notes = tuple(map(redactor.redact, request.notes))
+    return replace(_cleaned(request, redactor, "title", "command", "diff"), notes=notes)
+
+
+def _result(result: ToolResult, redactor: Redactor) -> ToolResult:
+    (message,) = redactor.redact_messages((Message("tool", (result,)),))
+    (part,) = message.parts
+    return part if isinstance(part, ToolResult) else result
+
+
+def _cleaned(event: E, redactor: Redactor, *fields: str) -> E:
+    texts = {name: str(getattr(event, name)) for name in fields}
+    cleaned = {name: redactor.redact(text) for name, text in texts.items()}
+    return event if cleaned == texts else replace(event, **cleaned)
