@@ -267,9 +267,11 @@ namespace Private {
   /** Whether somebody else has the notebook open, and shares what changes in it. */
   export function hasCompany(model: INotebookModel): boolean {
     const { awareness } = model.sharedModel as { awareness?: IAwareness };
-    return (
-      model.collaborative === true && (awareness?.getStates().size ?? 0) > 1
+    // The server takes part as well, without a user.
+    const others = [...(awareness?.getStates() ?? [])].filter(
+      ([client, state]) => client !== awareness?.clientID && 'user' in state
     );
+    return model.collaborative === true && others.length > 0;
   }
 
   export function isSame(
@@ -280,6 +282,7 @@ namespace Private {
   }
 
   interface IAwareness {
-    getStates(): ReadonlyMap<number, unknown>;
+    readonly clientID: number;
+    getStates(): ReadonlyMap<number, object>;
   }
 }

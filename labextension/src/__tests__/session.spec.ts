@@ -542,26 +542,25 @@ describe('outputs', () => {
   });
 
   test.each([
-    [1, true],
-    [2, false]
-  ])(
-    'where %d people share a notebook: shown is %p',
-    async (people, isShown) => {
-      const { kernel, model } = await opened(new FakeKernel(), {
-        collaborationEnabled: true
-      });
-      const { awareness } = model.sharedModel as unknown as {
-        awareness: { states: Map<number, object> };
-      };
-      awareness.states = new Map(
-        Array.from({ length: people }, (_, client) => [client, {}])
-      );
+    ['nobody else', [], true],
+    ['the server', [{}], true],
+    ['another page', [{ user: { username: 'other' } }], false]
+  ])('in a notebook that is open with %s', async (_, others, isShown) => {
+    const { kernel, model } = await opened(new FakeKernel(), {
+      collaborationEnabled: true
+    });
+    const { awareness } = model.sharedModel as unknown as {
+      awareness: { clientID: number; states: Map<number, object> };
+    };
+    awareness.states = new Map([
+      [awareness.clientID, { user: { username: 'me' } }],
+      ...others.map((state, index) => [index, state] as [number, object])
+    ]);
 
-      kernel.comm.hear({ method: 'outputs', cells: [pictureOf('a')] });
+    kernel.comm.hear({ method: 'outputs', cells: [pictureOf('a')] });
 
-      expect(cellOf(model, 0).outputs.length).toBe(isShown ? 1 : 0);
-    }
-  );
+    expect(cellOf(model, 0).outputs.length).toBe(isShown ? 1 : 0);
+  });
 });
 
 describe('stale cells', () => {
