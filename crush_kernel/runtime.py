@@ -27,6 +27,7 @@ from crush_kernel.history.journal import Journal
 from crush_kernel.history.notebook import NotebookContents
 from crush_kernel.history.notebookfile import path_in, read_notebook_file
 from crush_kernel.history.ownership import user_mark
+from crush_kernel.history.redactedstream import redacted_so_far
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.session import Session
 from crush_kernel.history.turn import TurnState
@@ -211,7 +212,8 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
         mark=user_mark(settings.directories.data),
     )
     session = Session(journal=journal, redactor=redactor, notebook=notebook_path(environ))
-    async with Shell(settings.environ) as shell:
+    clean = partial(redacted_so_far, redactor=redactor)
+    async with Shell(settings.environ, clean=clean) as shell:
         runtime = _build(settings, paths, state, shell, session)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(runtime.warm_up)

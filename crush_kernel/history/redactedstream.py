@@ -17,6 +17,8 @@ from crush_kernel.history.secrecy.span import GAP
 
 MAX_HELD_CHARS: Final = 20_000
 """More is not kept back: what is longer without a blank is no secret of a known kind."""
+MAX_LOOSE_CHARS: Final = 4
+"""Letters and digits that are no loss: secrets have eight, and mostly many more."""
 MAX_STEPS: Final = 50
 """How many beginnings of something, one right before the other, are waited for together."""
 
@@ -43,6 +45,18 @@ def redactable_end(text: str, redactor: Redactor) -> int:
         end = open_at
     is_too_much = len(text) - end > MAX_HELD_CHARS
     return len(text) - MAX_HELD_CHARS // 2 if is_too_much else end
+
+
+def redacted_so_far(text: str, redactor: Redactor) -> str:
+    """Return what can be shown by now of `text`, to which more will be added.
+
+    What is kept back is shown all the same if it is too little to be worth anything to a
+    thief, such as the `45%` of a progress bar.
+    """
+    end = redactable_end(text, redactor)
+    if sum(map(str.isalnum, text[end:])) <= MAX_LOOSE_CHARS:
+        end = len(text)
+    return redactor.redact(text[:end])
 
 
 def _open_at(text: str, redactor: Redactor) -> int:

@@ -90,7 +90,14 @@ class RunningCommand:
     """A command from its start to its end. Whoever starts it awaits `finish`."""
 
     def __init__(
-        self, bash: Path, script: bytes, *, cwd: Path, env: Mapping[str, str], mark: str
+        self,
+        bash: Path,
+        script: bytes,
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        mark: str,
+        clean: Callable[[str], str] | None = None,
     ) -> None:
         """Start bash with `script` in a session of its own.
 
@@ -100,11 +107,13 @@ class RunningCommand:
             cwd: the folder it starts in.
             env: its whole environment but for the mark.
             mark: by which its processes are known.
+            clean: takes the secrets out of what is reported while it runs.
 
         Raises:
             ToolError: the folder is not there, or bash cannot be started.
         """
         self.buffer = OutputBuffer()
+        self._clean = clean
         self.is_timed_out = False
         self.left_over: tuple[Survivor, ...] = ()
         """What bash left running."""
@@ -168,7 +177,7 @@ class RunningCommand:
         is_news = False
         while True:
             if report and is_news and anyio.current_time() >= due_s:
-                report(self.buffer.tail(REPORT_LINES))
+                report(self.buffer.tail(REPORT_LINES, self._clean))
                 due_s, is_news = anyio.current_time() + REPORT_INTERVAL_S, False
             with anyio.CancelScope(deadline=due_s if report and is_news else inf):
                 data = await self._read()

@@ -10,6 +10,7 @@ than one that prints a page.
 
 import codecs
 import re
+from collections.abc import Callable
 
 MAX_TEXT_BYTES = 28_000
 """What is kept of an output: a tool result's share, less some room for notes."""
@@ -22,6 +23,9 @@ _WIDTH = 200
 
 _RECENT_BYTES = 4096
 """How far back the tail looks."""
+
+_CLEANED_BYTES = 14_000
+"""How far back it looks for secrets: further than a private key is long."""
 
 _DROPPED = bytes({*range(0x20), 0x7F} - set(b"\a\b\t\n\r\x1b"))
 """Control characters that neither text nor escape sequences need."""
@@ -86,9 +90,18 @@ class OutputBuffer:
         """Return the text, with a note in the middle of how much of it is left out."""
         return self._complete().text()
 
-    def tail(self, lines: int) -> str:
-        """Return the last lines so far, at most `lines` of them and 4 KiB; cheap."""
-        recent = self._ends.recent(_RECENT_BYTES) + self._terminal.line
+    def tail(self, lines: int, clean: Callable[[str], str] | None = None) -> str:
+        """Return the last lines so far, at most `lines` of them and 4 KiB; cheap.
+
+        Args:
+            lines: how many.
+            clean: takes the secrets out of a text to which more will be added. It gets more
+                than what is shown: a part of a secret cannot be told to be one.
+        """
+        recent = self._ends.recent(_CLEANED_BYTES if clean else _RECENT_BYTES)
+        recent += self._terminal.line
+        if clean is not None:
+            recent = clean(recent)[-_RECENT_BYTES:]
         return "\n".join(recent.rstrip("\n").split("\n")[-lines:])
 
     def _write(self, data: bytes, *, is_last: bool = False) -> None:

@@ -59,8 +59,17 @@ class Shell:
     To be used on one event loop, which may run on any thread.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        """Prepare a shell whose commands inherit `environ`; nothing starts yet."""
+    def __init__(
+        self, environ: Mapping[str, str], *, clean: Callable[[str], str] | None = None
+    ) -> None:
+        """Prepare a shell; nothing starts yet.
+
+        Args:
+            environ: what its commands inherit.
+            clean: takes the secrets out of what is reported while a command runs, a text to
+                which more will be added. The result in the end is as it was printed.
+        """
+        self._clean = clean
         self._environ = command_environment(environ)
         self._id = secrets.token_hex(8)
         self._count = 0
@@ -155,6 +164,7 @@ class Shell:
             cwd=cwd,
             env={**self._environ, "PWD": str(cwd), **env},
             mark=f"{self._id}.{self._count}",
+            clean=self._clean,
         )
         self._active.add(running.group)
         self._watchdog.watch(self._active, self._left)

@@ -13,7 +13,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from crush_kernel.history.redactedstream import MAX_HELD_CHARS, RedactedStream, redactable_end
+from crush_kernel.history.redactedstream import (
+    MAX_HELD_CHARS,
+    RedactedStream,
+    redactable_end,
+    redacted_so_far,
+)
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.secrecy import search
 from crush_kernel.history.secrecy.environ import is_secret_name
@@ -786,3 +791,33 @@ def test_a_redactor_does_not_show_what_it_keeps(caplog: pytest.LogCaptureFixture
     with caplog.at_level(logging.DEBUG):
         shown = repr(Redactor({"CORP_TOKEN": "Zq81-7731-xx"}, ("[",)))
     assert "Zq81" not in shown + caplog.text
+
+
+SLICE = 10
+"""So much of a secret would be something."""
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        pytest.param(f"ghp_{'Ab1' * 12}", id="a token"),
+        pytest.param("Correct/Horse+Battery=9", id="a value of the environment"),
+        pytest.param("\n".join([LINE] * 40), id="the lines of a private key"),
+    ],
+)
+def test_the_end_of_a_text_that_grows_shows_no_part_of_a_secret(secret: str) -> None:
+    redactor = Redactor({"SOME_SECRET": "Correct/Horse+Battery=9"})
+    mark = "RSA PRIVATE KEY-----"
+    key = f"-----BEGIN {mark}\n{secret}\n-----END {mark}"
+    whole = f"It is {key if LINE in secret else secret}\nand\nso\non\n"
+    pieces = {secret[at : at + SLICE] for at in range(len(secret) - SLICE + 1)}
+
+    shown = [redacted_so_far(whole[:end], redactor) for end in range(len(whole) + 1)]
+
+    assert [text for text in shown if any(piece in text for piece in pieces)] == []
+    assert shown[-1].endswith("on\n")
+
+
+@pytest.mark.parametrize("text", ["loading 45%", "tests ......", "a [====>", "5 of 9\n"])
+def test_progress_is_shown_while_it_grows(text: str) -> None:
+    assert redacted_so_far(text, Redactor({"SOME_SECRET": "Correct/Horse+Battery=9"})) == text

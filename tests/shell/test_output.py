@@ -172,6 +172,14 @@ def test_the_tail_shows_the_line_that_is_being_printed() -> None:
     assert buffer.tail(2) == "three\n50%"
 
 
+def test_what_is_cleaned_of_the_tail_is_more_than_what_is_shown() -> None:
+    buffer = OutputBuffer()
+    buffer.feed(b"BEGIN\n" + b"part\n" * 2_000)
+
+    assert buffer.tail(3) == "part\npart\npart"
+    assert buffer.tail(3, lambda text: "gone" if "BEGIN" in text else text) == "gone"
+
+
 def test_a_long_line_is_kept_though_its_start_can_no_longer_be_overwritten() -> None:
     line = b"".join(b"%d," % number for number in range(2_000))
 
