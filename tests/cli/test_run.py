@@ -18,7 +18,8 @@ from tests.fakes.provider.replies import Call, HttpReply, Reply, Say, Think, say
 from tests.fakes.provider.server import FakeProvider
 from tests.fakes.runs import LIMIT_S, Done, Place, family, is_gone, kernel_of, wait_until
 
-pytestmark = pytest.mark.slow
+# A test takes a few seconds; on cores that many share, each of its processes takes ten.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 HELLO = turn("say hello", {"text": "Hello **there**."})
 LOOK = turn("look", {"text": "I look.", **wants("ls", path=".")}, {"text": "That is all."})
