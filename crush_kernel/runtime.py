@@ -188,7 +188,8 @@ class Runtime:
             await self._model.aclose()
 
     async def warm_up(self) -> None:
-        """Do ahead what the first turn would do: import the SDK, open the client."""
+        """Do ahead what the first turn would do: compile, import the SDK, open the client."""
+        await anyio.to_thread.run_sync(self.session.redactor.redact, "")
         try:
             await self.model()
         except CrushKernelError:

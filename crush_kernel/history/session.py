@@ -72,7 +72,7 @@ class Session:
         """
         self.redactor = redactor
         self.journal = journal
-        self._notices: list[str] = []
+        self._notices: list[str] = [*redactor.problems]
         self._recording = Recording(journal, redactor, self._tell)
         self.conversation = Conversation(self._recording)
         self._notebook = notebook
