@@ -114,6 +114,10 @@ class Conversation:
         """The turns by the cell in which they stand, in the order in which they ran."""
         return dict(self._turns)
 
+    def turn_in(self, cell_id: str) -> Turn | None:
+        """Return the turn that stands in a cell; takes the same time however many there are."""
+        return self._turns.get(cell_id)
+
     @property
     def order(self) -> tuple[str, ...] | None:
         """All cells from top to bottom, `None` if nobody tells."""

@@ -266,7 +266,7 @@ class Session:
 
     def outputs(self, cell_id: str) -> Outputs:
         """Return what the turn in `cell_id` has shown, as far as the journal knows."""
-        turn = self.conversation.turns.get(cell_id)
+        turn = self.conversation.turn_in(cell_id)
         found = None if turn is None else self.journal.outputs(self.id, turn.id)
         return [] if found is None else found[0]
 
@@ -276,7 +276,7 @@ class Session:
 
     def _next_run(self, cell_id: str) -> int:
         """Return the number of the next run of `cell_id`."""
-        known = self.conversation.turns.get(cell_id)
+        known = self.conversation.turn_in(cell_id)
         runs = {stored.run for stored in self.journal.versions(self.id, cell_id)}
         runs |= {known.run} if known else set()
         number = max(runs, default=0) + 1
@@ -386,7 +386,7 @@ class Session:
             stored: what the journal has of it that no file was told of.
             gives_way: whether a turn that stands in the cell gives way to what is told.
         """
-        known, told = self.conversation.turns.get(cell.id), cell.turn
+        known, told = self.conversation.turn_in(cell.id), cell.turn
         if known is not None and known.end == "running":
             return []
         if known is not None and told is not None and (known.id, known.age) == (told.id, told.age):
@@ -402,7 +402,7 @@ class Session:
         if chosen is None:
             self.conversation.remove(cell.id)
             self._recording.forget(cell.id)
-        elif chosen is not self.conversation.turns.get(cell.id):
+        elif chosen is not self.conversation.turn_in(cell.id):
             self._place(cell.id, chosen)
         if chosen is None or chosen is told:
             return []

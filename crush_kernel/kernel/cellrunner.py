@@ -166,7 +166,7 @@ class CellRunner:
         """Return the turn that `cell` has made, once it has ended."""
         if cell.place is None:
             return None
-        turn = self._runtime.session.conversation.turns.get(cell.place.cell_id)
+        turn = self._runtime.session.conversation.turn_in(cell.place.cell_id)
         is_made = turn is not None and turn.run == cell.place.number and turn.end != "running"
         return turn if is_made else None
 

@@ -83,7 +83,8 @@ async def export(call: CommandCall) -> str:
         formats = ", ".join(FORMATS)
         raise CommandError(f"There is no format {wanted!r}.", hint=f"The formats are {formats}.")
     talk = runtime.session.conversation
-    turns = [talk.turns[cell] for cell in talk.above(call.cell_id)]
+    by_cell = talk.turns
+    turns = [by_cell[cell] for cell in talk.above(call.cell_id)]
     if not turns:
         raise CommandError("There is no turn above this cell to export.")
     clean = partial(_without_secrets, redactor=runtime.session.redactor)

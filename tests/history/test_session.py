@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from crush_kernel.errors import CommandError
+from crush_kernel.history.conversation import Conversation
 from crush_kernel.history.notebook import RECORD_MIME_TYPE, read_cells, read_ipynb
 from crush_kernel.history.record import MAX_COUNT
 from crush_kernel.history.repair import repair
+from crush_kernel.history.turn import Turn
 from crush_kernel.messages import (
     Message,
     Reasoning,
@@ -216,6 +218,31 @@ def test_a_page_that_is_opened_again_changes_nothing(worked: tuple[LiveSession, 
     live.save(page)
     live.open(page.reloaded())
     assert all(live.session.conversation.turns[cell] is before[cell] for cell in before)
+
+
+def test_what_a_cell_takes_does_not_grow_with_the_notebook(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = [f"c{number}" for number in range(50)]
+    page = desk.page(*cells)
+    live = desk.start()
+    live.open(page)
+    for cell in cells:
+        live.run(cell, page=page)
+    copies: list[int] = []
+    turns = Conversation.turns.fget
+    assert turns is not None
+
+    def counted(conversation: Conversation) -> dict[str, Turn]:
+        copies.append(1)
+        return turns(conversation)
+
+    monkeypatch.setattr(Conversation, "turns", property(counted))
+    live.open(page.reloaded())
+    live.kill()
+    desk.start().open(page.reloaded())
+    # Each is a copy of all turns: one for each cell would make a long notebook slow to open.
+    assert len(copies) < len(cells)
 
 
 # Without a page
