@@ -59,7 +59,8 @@ export class KernelComm implements IDisposable {
    */
   private _open(): void {
     const kernel = kernelOf(this._options.sessionContext);
-    if (this._isDisposed || this.isOpen || !kernel) {
+    // While it restarts, it is the old process that hears; the new one gets a connection.
+    if (this._isDisposed || this.isOpen || this._isRestarting || !kernel) {
       return;
     }
     if (kernel === this._known || isNamedCrush(kernel)) {
@@ -127,6 +128,7 @@ export class KernelComm implements IDisposable {
     _: ISessionContext,
     { oldValue, newValue }: Session.ISessionConnection.IKernelChangedArgs
   ): void {
+    this._isRestarting = false;
     // After a restart the kernel is the same object, and may have its comm already.
     if (oldValue !== newValue) {
       this._close();
@@ -144,7 +146,8 @@ export class KernelComm implements IDisposable {
       case 'terminating':
       case 'restarting':
       case 'autorestarting':
-        this._isRestarting = status.endsWith('restarting');
+        this._isRestarting =
+          status === 'restarting' || status === 'autorestarting';
         this._isRefused = false;
         this._options.gone();
         break;
@@ -164,8 +167,7 @@ export class KernelComm implements IDisposable {
       this._isLost = true;
       return;
     }
-    // What was sent while the kernel restarted has waited for this.
-    if (this._isLost && !this._isRestarting) {
+    if (this._isLost) {
       this._close();
     }
     this._isRestarting = false;

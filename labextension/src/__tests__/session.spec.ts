@@ -137,21 +137,27 @@ describe('the comm', () => {
     expect(kernel.comm.opening).toEqual(kernel.comms[0].opening);
   });
 
-  test('that waits for the end of a restart is not opened twice', async () => {
+  test('is not opened to the old process while the kernel restarts', async () => {
     const { context, kernel } = await opened();
     context.setStatus('restarting');
     kernel.clear();
     context.setStatus('idle');
-    expect(kernel.comms).toHaveLength(2);
-
     context.setConnection('connecting');
-    context.setConnection('connected');
-    await settled();
-    expect(kernel.comms).toHaveLength(2);
+    context.setStatus('busy');
+    expect(kernel.comms).toHaveLength(1);
 
-    context.setConnection('connecting');
     context.setConnection('connected');
-    expect(kernel.comms).toHaveLength(3);
+    expect(kernel.comms).toHaveLength(2);
+  });
+
+  test('is opened anew where a restart failed', async () => {
+    const { context, kernel } = await opened();
+    context.setStatus('restarting');
+    kernel.clear();
+
+    context.setKernel(kernel);
+
+    expect(kernel.comms).toHaveLength(2);
   });
 
   test('is opened after a restart before anything can be sent after it', async () => {
