@@ -260,14 +260,21 @@ class Journal:
         before: bytes | None,
         after: bytes | None,
     ) -> None:
-        """Note a change of a file and keep both contents as they are; stays for ever."""
-        hashes = (None if data is None else self.blobs.keep(data) for data in (before, after))
+        """Note a change of a file and keep both contents as they are; stays for ever.
+
+        A content with a secret in it is not kept: cleaned, it would be another file.
+        """
+        hashes = (None if data is None else self._keep_content(data) for data in (before, after))
         name = str(self._clean(well_formed(str(path))))
         version = FileVersion(well_formed(turn_id), name, *hashes)
         with self._lock:
             self._write(
                 lambda connection: rows.add_file_version(connection, well_formed(session), version)
             )
+
+    def _keep_content(self, data: bytes) -> str:
+        text = data.decode("utf-8", "replace")
+        return self.blobs.keep(data) if self._clean(text) == text else ""
 
     # Ended turns
 

@@ -471,6 +471,20 @@ def test_decisions_and_files_stay_when_the_turn_has_ended(
     assert contents == [b"new", b"new", b""]
 
 
+def test_a_file_with_a_secret_is_on_record_without_its_content(directory: Path) -> None:
+    def clean(value: JsonValue) -> JsonValue:
+        return value.replace(SECRET, "[secret]") if isinstance(value, str) else value
+
+    with closing(Journal.open(directory, clean=clean)) as journal:
+        journal.began(SESSION, TURN)
+        journal.file_changed(SESSION, TURN.id, "/project/.env", b"A=1", f"A={SECRET}".encode())
+        (version,) = journal.files(SESSION)
+        assert journal.blobs.fetch(version.before or "") == b"A=1"
+        assert version.after == ""
+    kept = [path.read_bytes() for path in directory.rglob("*") if path.is_file()]
+    assert not any(SECRET.encode() in data for data in kept)
+
+
 # Hostile content
 
 
