@@ -3,10 +3,16 @@ import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { Signal } from '@lumino/signaling';
 import { Widget } from '@lumino/widgets';
 import plugins from '../index';
-import { sessionPlugin } from '../persistence';
+import { deadWidgetsPlugin, sessionPlugin } from '../persistence';
 import { NotebookSessions } from '../sessions';
 import type { ICrushNotebooks } from '../tokens';
-import { FakeContext, FakeKernel, codeCell, notebookOf } from './fakecontext';
+import {
+  FakeContext,
+  FakeKernel,
+  codeCell,
+  display,
+  notebookOf
+} from './fakecontext';
 import { settled } from './fakepanel';
 
 /** A view of a notebook, with a widget for each of its cells. */
@@ -183,4 +189,36 @@ describe('the plugin', () => {
 
     expect(commsOf(view.context)[0].sentOf('cells')).toHaveLength(1);
   });
+});
+
+test('widgets without a kernel are buried in notebooks that are open, and in later ones', async () => {
+  const pending = display(
+    {
+      'text/markdown': 'bash wants to run',
+      'application/vnd.jupyter.widget-view+json': { model_id: 'm1' }
+    },
+    { crush: { pending: true } }
+  );
+  const [early, late] = [0, 1].map(
+    () =>
+      new FakeView(
+        new FakeContext(notebookOf([codeCell('a', { outputs: [pending] })]))
+      )
+  );
+  const tracker = {
+    widgetAdded: new Signal<object, NotebookPanel>({}),
+    forEach: (visit: (panel: NotebookPanel) => void) => visit(early.asPanel())
+  };
+
+  void deadWidgetsPlugin.activate(
+    {} as never,
+    tracker as unknown as INotebookTracker
+  );
+  tracker.widgetAdded.emit(late.asPanel());
+  await settled();
+
+  for (const { context } of [early, late]) {
+    expect(JSON.stringify(context.model.toJSON())).not.toContain('widget-view');
+    expect(JSON.stringify(context.model.toJSON())).toContain('wants to run');
+  }
 });
