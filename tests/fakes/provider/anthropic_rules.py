@@ -247,7 +247,8 @@ def _check_order(messages: list[_Message]) -> None:
 
 def _check_ends(messages: list[_Message]) -> None:
     for number, message in enumerate(messages):
-        if isinstance((*_blocks(message), None)[-1], _ThinkingBlock):
+        *_, last = (None, *_blocks(message))
+        if isinstance(last, _ThinkingBlock):
             raise Refused(
                 f"messages.{number}: The final block in an assistant message cannot be `thinking`."
             )
