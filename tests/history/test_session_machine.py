@@ -147,8 +147,8 @@ class NotebookMachine(RuleBasedStateMachine):
         """What was saved, oldest first."""
         self.unsaved: dict[str, Run] = {}
         """The last run of each cell that no save has held, and that was not given up."""
-        self.unheard: set[str] = set()
-        """The cells whose last run no page has heard of, since they were deleted then."""
+        self.heard: set[str] = set()
+        """The cells whose last run a page has written, as far as this kernel knows."""
         self.runs: dict[str, Run] = {}
         self.deleted: list[PageCell] = []
         self.count = 1
@@ -156,6 +156,7 @@ class NotebookMachine(RuleBasedStateMachine):
         self.start_kernel()
 
     def start_kernel(self) -> None:
+        self.heard = {*self.cells.order}
         self.live = LiveSession(self.folder, self.path)
         self.live.open(self.page)
 
@@ -199,9 +200,9 @@ class NotebookMachine(RuleBasedStateMachine):
         cell = self.deleted.pop()
         again = PageCell(cell.id, cell.source, crush=cell.crush, outputs=cell.outputs)
         run = self.cells.turns[cell.id]
-        if cell.id in self.unheard:
-            self.unheard.remove(cell.id)
-            run = self.unsaved[cell.id]
+        if cell.id not in self.heard:
+            run = self.unsaved.get(cell.id, run)
+        self.heard.add(cell.id)
         self.put(place, again, run)
 
     @rule(source=places, goal=places)
@@ -232,6 +233,7 @@ class NotebookMachine(RuleBasedStateMachine):
         run = Run(said, self.cells.above(cell))
         self.runs[self.live.begin(cell, *said)] = run
         self.unsaved[cell] = run
+        self.heard.add(cell)
         return run
 
     @rule(place=places, kind=kinds)
@@ -256,7 +258,7 @@ class NotebookMachine(RuleBasedStateMachine):
         self.begin(cell, plain(self.fresh("w")))
         self.delete(place)
         self.live.tell_turn(self.page, self.live.end())
-        self.unheard.add(cell)
+        self.heard.remove(cell)
 
     @rule(place=places, number=st.integers(0, 4))
     def bring_an_earlier_run_back(self, place: int, number: int) -> None:
@@ -268,6 +270,7 @@ class NotebookMachine(RuleBasedStateMachine):
             run = self.runs[wanted.id]
             self.runs[self.live.turns[cell]] = self.unsaved[cell] = run
             self.cells.turns[cell] = run
+            self.heard.add(cell)
 
     # The kernel, the page and the file
 
@@ -288,14 +291,14 @@ class NotebookMachine(RuleBasedStateMachine):
     def save(self) -> None:
         self.live.save(self.page)
         self.files.append((self.page.file, self.cells.copy()))
-        self.unsaved = {cell: self.unsaved[cell] for cell in self.unheard}
+        self.unsaved = {c: run for c, run in self.unsaved.items() if c not in self.heard}
 
     def show_file(self) -> None:
         """Have the model show the last file, as a page that is opened does."""
         self.cells = self.files[-1][1].copy()
         for cell in self.cells.order:
             self.cells.turns[cell] = self.unsaved.get(cell) or self.cells.turns[cell]
-        self.unheard.clear()
+        self.heard |= {*self.cells.order}
         self.deleted.clear()
 
     @rule()

@@ -1,12 +1,15 @@
 """Kernels for the tests: one shared per module where a test leaves no trace, else its own."""
 
 from collections.abc import Generator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.kernel import RunningKernel, running_kernel
 from tests.fakes.offline import offline_script
+from tests.fakes.provider.server import FakeProvider
+from tests.kernel.desk import Desk
 
 
 @pytest.fixture(scope="module")
@@ -25,3 +28,12 @@ def kernel(tmp_path: Path) -> Generator[RunningKernel]:
     cwd.mkdir()
     with running_kernel(cwd=cwd, home=home, env=offline_script(home)) as running:
         yield running
+
+
+@pytest.fixture
+def desk(tmp_path: Path, provider: FakeProvider) -> Generator[Desk]:
+    """A desk whose kernels, in the end, have logged no failure."""
+    with ExitStack() as stack:
+        yield Desk(tmp_path, provider, stack)
+    for log in tmp_path.rglob("kernel.log"):
+        assert "Traceback" not in log.read_text(encoding="utf-8")
