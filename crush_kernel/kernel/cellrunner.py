@@ -33,7 +33,8 @@ from crush_kernel.history.turn import Turn, TurnState
 from crush_kernel.kernel import completion, inspection
 from crush_kernel.kernel.bridge import Engine, Mailbox, call_main
 from crush_kernel.kernel.cells import Command, Empty, Prompt, Shell, parse_cell
-from crush_kernel.kernel.commands import COMMANDS, NEW, CommandCall, run_command
+from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
+from crush_kernel.kernel.commands import COMMANDS, NEW, run_command
 from crush_kernel.kernel.discretion import discreet_request
 from crush_kernel.kernel.display import FrontEnd, TurnDisplay
 from crush_kernel.kernel.keeping import CellKeeper
@@ -260,8 +261,13 @@ class CellRunner:
             await self._start_afresh(cell)
             return
         call = CommandCall(arguments, self._runtime, cell.cell_id)
+
+        async def run() -> CommandAnswer:
+            await self._runtime.load(cell.cell_id)
+            return await run_command(name, call)
+
         try:
-            answer = await self._on_engine(partial(run_command, name, call))
+            answer = await self._on_engine(run)
         except CrushKernelError as error:
             if cell.front_end != "console":
                 show(failure(error), cell)

@@ -150,6 +150,8 @@ class NotebookMachine(RuleBasedStateMachine):
         self.heard: set[str] = set()
         """The cells whose last run a page has written, as far as this kernel knows."""
         self.runs: dict[str, Run] = {}
+        self.latest: dict[str, str] = {}
+        """The ids of the last turns of the cells."""
         self.deleted: list[PageCell] = []
         self.count = 1
         self.sent = SentThinking()
@@ -231,8 +233,8 @@ class NotebookMachine(RuleBasedStateMachine):
             if message.role == "assistant":
                 self.sent.remember([block_of(part) for part in message.parts])
         run = Run(said, self.cells.above(cell))
-        self.runs[self.live.begin(cell, *said)] = run
-        self.unsaved[cell] = run
+        self.latest[cell] = self.live.begin(cell, *said)
+        self.runs[self.latest[cell]] = self.unsaved[cell] = run
         self.heard.add(cell)
         return run
 
@@ -268,7 +270,8 @@ class NotebookMachine(RuleBasedStateMachine):
             wanted = versions[number % len(versions)]
             self.live.bring_back(self.page, cell, wanted.run)
             run = self.runs[wanted.id]
-            self.runs[self.live.turns[cell]] = self.unsaved[cell] = run
+            self.latest[cell] = self.live.turns[cell]
+            self.runs[self.latest[cell]] = self.unsaved[cell] = run
             self.cells.turns[cell] = run
             self.heard.add(cell)
 
@@ -291,7 +294,13 @@ class NotebookMachine(RuleBasedStateMachine):
     def save(self) -> None:
         self.live.save(self.page)
         self.files.append((self.page.file, self.cells.copy()))
-        self.unsaved = {c: run for c, run in self.unsaved.items() if c not in self.heard}
+        # A copy that is in the file will do.
+        held = {*self.page.turns.values()}
+        self.unsaved = {
+            cell: run
+            for cell, run in self.unsaved.items()
+            if cell not in self.heard and self.latest[cell] not in held
+        }
 
     def show_file(self) -> None:
         """Have the model show the last file, as a page that is opened does."""

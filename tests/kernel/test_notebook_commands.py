@@ -1,0 +1,224 @@
+"""The commands about the notebook's own history, in a real kernel with a page."""
+
+from collections.abc import Generator
+from contextlib import ExitStack
+from itertools import count
+
+import pytest
+
+from tests.fakes.kernel import RunningKernel
+from tests.fakes.page import PageCell
+from tests.fakes.provider.replies import say
+from tests.fakes.provider.server import FakeProvider
+from tests.fakes.tab import Tab
+from tests.kernel.desk import Desk, kill
+
+pytestmark = pytest.mark.slow
+
+numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def office(
+    tmp_path_factory: pytest.TempPathFactory, provider_server: FakeProvider
+) -> Generator[tuple[Desk, RunningKernel]]:
+    """A kernel for all tests, each of which opens a page with other cells."""
+    with ExitStack() as stack:
+        desk = Desk(tmp_path_factory.mktemp("commands"), provider_server, stack)
+        yield desk, desk.start()
+
+
+@pytest.fixture
+def tab(office: tuple[Desk, RunningKernel], provider: FakeProvider) -> Tab:
+    """A page with six cells, in the first two of which prompts have run."""
+    desk, kernel = office
+    name = f"cell{next(numbers)}"
+    tab = desk.open(kernel, desk.page(*(f"{name}{letter}" for letter in "abcdef")))
+    provider.play(say("Reply **one**."), say("Reply two."))
+    for place, text in enumerate(("Ask one.", "Ask two.")):
+        run(tab, place, text)
+    return tab
+
+
+def run(tab: Tab, place: int, code: str) -> PageCell:
+    """Run the cell at `place`; its turn, if it makes one, is told by then."""
+    cell = tab.run(tab.page.ids[place], code)
+    tab.settle()
+    return cell
+
+
+def failure(tab: Tab, place: int, code: str) -> str:
+    """Run what must fail and return what is said of it."""
+    cell_id = tab.page.ids[place]
+    reply = tab.finish(tab.start(cell_id, code))
+    assert reply["status"] == "error"
+    assert reply["ename"] == "CommandError"
+    assert cell_id not in tab.page.turns or tab.page[cell_id].turn is None
+    return tab.page[cell_id].shown
+
+
+# /new
+
+
+def test_below_a_fresh_start_nothing_is_known_of_what_is_above(
+    office: tuple[Desk, RunningKernel], tab: Tab
+) -> None:
+    desk, _ = office
+    desk.provider.play(say("Reply three."), say("Reply four."))
+    assert "know nothing of what is above" in run(tab, 2, "/new").shown
+    run(tab, 3, "Ask three.")
+    assert "Ask one." not in desk.sent
+    run(tab, 4, "Ask four.")
+    assert "Reply three." in desk.sent
+    assert tab.page.stale == []
+
+
+def test_a_fresh_start_that_is_deleted_never_was(
+    office: tuple[Desk, RunningKernel], tab: Tab
+) -> None:
+    desk, _ = office
+    desk.provider.play(say("Reply three."), say("Reply four."))
+    run(tab, 2, "/new")
+    run(tab, 3, "Ask three.")
+    later = tab.page.ids[3]
+    tab.page.delete(tab.page.ids[2])
+    tab.tell()
+    tab.wait(lambda: tab.page.stale == [later])
+    run(tab, 2, "Ask three.")
+    assert "Ask one." in desk.sent
+    assert tab.page.stale == []
+
+
+@pytest.mark.parametrize("arguments", ["now", "/new", "<b>"])
+def test_a_fresh_start_takes_no_arguments(tab: Tab, arguments: str) -> None:
+    assert "takes nothing" in failure(tab, 2, f"/new {arguments}")
+
+
+# /replay
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        pytest.param("/replay", "Reply two.", id="the one above"),
+        pytest.param("/replay 1", "Reply **one**.", id="the first one"),
+        pytest.param("/replay  2 ", "Reply two.", id="with blanks"),
+    ],
+)
+def test_a_turn_is_shown_again(tab: Tab, code: str, expected: str) -> None:
+    cell = run(tab, 2, code)
+    assert expected in cell.shown
+    assert "again" in cell.shown
+    assert cell.turn is None, "showing it makes no turn"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        pytest.param("/replay 3", "no such turn", id="more than there are"),
+        pytest.param("/replay 0", "no such turn", id="zero"),
+        pytest.param("/replay -1", "is no number", id="less than zero"),
+        pytest.param("/replay two", "is no number", id="a word"),
+        pytest.param("/replay ٣", "is no number", id="another digit"),
+        pytest.param("/replay " + "9" * 5000, "no such turn", id="a very large number"),
+        pytest.param("/replay <img src=x>", "is no number", id="markup"),
+    ],
+)
+def test_a_turn_that_is_not_there_is_not_shown(tab: Tab, code: str, expected: str) -> None:
+    shown = failure(tab, 2, code)
+    assert expected in shown
+    assert "<img" not in shown
+
+
+def test_at_the_top_there_is_nothing_to_show_again(
+    office: tuple[Desk, RunningKernel],
+) -> None:
+    desk, kernel = office
+    tab = desk.open(kernel, desk.page(f"top{next(numbers)}"))
+    assert "no such turn" in failure(tab, 0, "/replay")
+    assert "no turn above" in failure(tab, 0, "/versions")
+
+
+# /versions
+
+
+def test_earlier_runs_are_listed_and_come_back(
+    office: tuple[Desk, RunningKernel], tab: Tab
+) -> None:
+    desk, _ = office
+    desk.provider.play(say("Reply new."), say("Reply three."))
+    run(tab, 1, "Ask <two> | again.")
+    cell = tab.page.ids[1]
+    listed = run(tab, 2, "/versions").shown
+    assert [row.count("|") >= 4 for row in listed.splitlines()[2:4]] == [True, True]
+    assert "Ask two." in listed
+    assert "<two>" not in listed
+    assert listed.count("the one above") == 1
+
+    assert "Run 1" in run(tab, 2, "/versions restore 1").shown
+    tab.wait(lambda: tab.page.turns[cell] == f"{cell}.3")
+    assert "Reply two." in tab.page[cell].shown
+    assert "Reply new." not in tab.page[cell].shown
+    run(tab, 3, "Ask three.")
+    assert "Reply two." in desk.sent
+    assert "Reply new." not in desk.sent
+    assert tab.page.stale == []
+    listed = run(tab, 4, "/versions").shown
+    assert "Ask three." in listed
+    assert "Ask two." not in listed, "of the cell above only"
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        pytest.param("/versions restore 7", "It has: 1", id="a run that never was"),
+        pytest.param("/versions restore", "Nothing is no number", id="no number"),
+        pytest.param("/versions restore one", "is no number", id="a word"),
+        pytest.param("/versions forget 1", "knows no", id="another word"),
+        pytest.param("/versions <script>", "knows no", id="markup"),
+    ],
+)
+def test_versions_says_what_it_does_not_know(tab: Tab, code: str, expected: str) -> None:
+    shown = failure(tab, 2, code)
+    assert expected in shown
+    assert "<script" not in shown
+
+
+# After a restart
+
+
+def test_what_was_shown_spent_and_run_is_known_to_the_next_kernel(desk: Desk) -> None:
+    kernel = desk.start()
+    tab = desk.open(kernel)
+    desk.provider.play(say("Reply one."), say("Reply again."))
+    run(tab, 0, "Ask one.")
+    run(tab, 0, "Ask again.")
+    spent = run(tab, 1, "/cost").shown
+    assert "20" in spent
+    assert "10" in spent
+    tab.save(desk.path)
+    run(tab, 1, "/cost")
+    kill(kernel)
+
+    page = tab.page.reloaded()
+    again = desk.open(desk.start(), page)
+    assert run(again, 1, "/cost").shown == spent
+    assert "Reply again." in run(again, 1, "/replay").shown
+    run(again, 1, "/versions restore 1")
+    again.wait(lambda: again.page["a"].turn == "a.3")
+    assert "Reply one." in again.page["a"].shown
+    desk.provider.play(say("Reply two."))
+    run(again, 2, "Ask two.")
+    assert "Reply one." in desk.sent
+
+
+def test_what_was_spent_is_known_also_without_a_page(desk: Desk) -> None:
+    kernel = desk.start(JPY_SESSION_NAME=str(desk.path))
+    tab = desk.tab(kernel, desk.page())
+    desk.provider.play(say("Reply one."), say("Reply two."))
+    tab.run("a", "Ask one.")
+    kill(kernel)
+    again = desk.tab(desk.start(JPY_SESSION_NAME=str(desk.path)), tab.page)
+    assert "Reply one." in again.run("b", "/replay").shown
+    again.run("b", "Ask two.")
+    assert "20" in again.run("c", "/cost").shown
