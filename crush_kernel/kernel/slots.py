@@ -9,17 +9,19 @@ Source: JupyterLab hides all outputs of a cell after the fiftieth.
 """
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from crush_kernel.history.notebook import RECORD_MIME_TYPE
 from crush_kernel.kernel import render
 from crush_kernel.kernel.render import Rendered
-from crush_kernel.kernel.transcript import TAIL_CHARS, Piece
+from crush_kernel.kernel.transcript import TAIL_CHARS, Piece, blocks
 
 FIRST_SEGMENT_CHARS = 6000
 SEGMENT_GROWTH = 1.2
+REST_CHARS = 2000
+"""How much of what was said after the last call may stand with the footer."""
 MAX_IMAGES = 8
 """Images of one turn that get an output of their own."""
 MAX_IMAGES_CHARS = 4_000_000
@@ -31,13 +33,20 @@ Publish = Callable[[str, dict[str, Any]], None]
 
 @dataclass(slots=True)
 class _Block:
-    """Settled pieces that are rendered together."""
+    """Settled pieces that are rendered together: one that stands alone, or all of a run."""
 
     shown: Rendered
     attempt: int
     run: int
     source: str
-    is_whole: bool
+    size: int
+    is_rendered: bool
+
+    def render(self) -> Rendered:
+        """Return what it shows, made anew if it has grown."""
+        if not self.is_rendered:
+            self.shown, self.is_rendered = render.reply(self.source), True
+        return self.shown
 
 
 @dataclass(slots=True)
@@ -48,24 +57,38 @@ class _Segment:
     blocks: list[_Block] = field(default_factory=list[_Block])
     is_open: bool = True
     is_sent: bool = True
+    is_whole: bool = True
+    """Whether a paragraph or a code block ends with what came last."""
 
     @property
     def size(self) -> int:
-        return sum(len(block.shown.markdown) for block in self.blocks)
+        return sum(block.size for block in self.blocks)
+
+    def is_cut_before(self, piece: Piece) -> bool:
+        """Return whether `piece` goes on with a paragraph or a code block."""
+        return not self.is_whole and bool(self.blocks) and self.blocks[-1].run == piece.run
 
     def add(self, piece: Piece) -> None:
-        self.is_sent = False
+        self.is_sent, self.is_whole = False, piece.is_whole
         last = self.blocks[-1] if self.blocks else None
-        if last is not None and not last.is_whole and piece.run and last.run == piece.run:
+        if last is not None and piece.run and last.run == piece.run:
             last.source += piece.source
-            last.shown = render.reply(last.source)
-            last.is_whole = piece.is_whole
+            last.size += piece.size
+            last.is_rendered = False
             return
         source = f"{piece.opener}\n{piece.source}" if piece.opener else piece.source
-        self.blocks.append(_Block(piece.shown, piece.attempt, piece.run, source, piece.is_whole))
+        block = _Block(
+            shown=piece.shown,
+            attempt=piece.attempt,
+            run=piece.run,
+            source=source,
+            size=piece.size,
+            is_rendered=not piece.run,
+        )
+        self.blocks.append(block)
 
-    def bundle(self) -> dict[str, str]:
-        return joined([block.shown for block in self.blocks]).bundle()
+    def shown(self) -> Rendered:
+        return joined([block.render() for block in self.blocks])
 
 
 class Slots:
@@ -78,6 +101,8 @@ class Slots:
         """Outputs that were emptied again and stand before the live slot."""
         self._pending: list[Piece] = []
         """Settled, but still shown in the live slot."""
+        self._said = 0
+        """How much was said after the last call, in characters."""
         self._live = ""
         self._live_content: dict[str, Any] = {}
         self._known: set[str] = set()
@@ -86,7 +111,9 @@ class Slots:
 
     def keep(self, pieces: Sequence[Piece]) -> None:
         """Take over what is settled; it is shown at the next `show` or `finish`."""
-        self._pending.extend(pieces)
+        for piece in pieces:
+            self._pending.append(piece)
+            self._said = 0 if _is_landmark(piece) else self._said + piece.size
 
     def show(self, live: Sequence[Rendered], *, view: dict[str, object] | None = None) -> None:
         """Bring the outputs up to date.
@@ -95,8 +122,12 @@ class Slots:
             live: what may still change, for the live slot.
             view: a widget to show in its place, for which `live` is the fallback.
         """
-        if view is not None or self._pending_size() + _size(live) > TAIL_CHARS:
-            self._commit()
+        if view is not None:
+            self._commit(len(self._pending))
+        elif self._shown_size() + _size(live) > TAIL_CHARS:
+            self._commit(self._landmarks())
+            if sum(piece.size for piece in self._pending) > REST_CHARS:
+                self._commit(len(self._pending))
         shown = joined([*(piece.shown for piece in self._pending), *live])
         data: dict[str, object] = {"text/markdown": shown.markdown}
         if view is None:
@@ -109,6 +140,7 @@ class Slots:
     def drop(self, attempt: int) -> None:
         """Take back everything that is shown of the reply `attempt`."""
         self._pending = [piece for piece in self._pending if piece.attempt != attempt]
+        self._said = sum(piece.size for piece in self._pending[self._landmarks() :])
         for segment in self._segments:
             kept = [block for block in segment.blocks if block.attempt != attempt]
             if len(kept) < len(segment.blocks):
@@ -125,38 +157,57 @@ class Slots:
         self._send_changed()
 
     def finish(self, last: Sequence[Rendered], record: Mapping[str, object] | None = None) -> None:
-        """Show the final state, without a widget, with `last` at its end and `record` beside it."""
-        if self._pending_size() > TAIL_CHARS or any(piece.images for piece in self._pending):
-            self._commit()
-        shown = joined([*(piece.shown for piece in self._pending), *last])
+        """Show the final state, without a widget, with `last` at its end and `record` beside it.
+
+        What stands in which output depends on what was said and done alone, and not on how
+        fast: the same turn is to make the same notebook.
+        """
+        self._commit(len(self._pending) if self._said > REST_CHARS else self._landmarks())
+        rest = _Segment("")
+        for piece in self._pending:
+            rest.add(piece)
         self._pending = []
-        data: dict[str, object] = {**shown.bundle()}
+        data: dict[str, object] = {**joined([rest.shown(), *last]).bundle()}
         self._send_live(data if record is None else {**data, RECORD_MIME_TYPE: record}, {})
 
-    def _pending_size(self) -> int:
+    def _shown_size(self) -> int:
         if any(piece.images for piece in self._pending):
             return TAIL_CHARS + 1
         return sum(len(piece.shown.markdown) for piece in self._pending)
 
-    def _commit(self) -> None:
-        """Move what is settled from the live slot into segments."""
-        for piece in self._pending:
+    def _landmarks(self) -> int:
+        """Return how many pieces there are up to the last call."""
+        places = (place for place, piece in enumerate(self._pending, 1) if _is_landmark(piece))
+        return max(places, default=0)
+
+    def _commit(self, count: int) -> None:
+        """Move the first `count` pieces of what is settled from the live slot into segments."""
+        for piece in self._pending[:count]:
             if piece.shown.markdown:
-                self._add(piece)
+                for block in blocks(piece):
+                    self._add(block)
             for image in piece.images:
                 self._add_image(render.image_bundle(image))
-        self._pending = []
+        del self._pending[:count]
         self._send_changed()
 
     def _add(self, piece: Piece) -> None:
         segment = self._segments[-1] if self._segments else None
+        if segment is not None and segment.is_open and self._is_full(segment, piece):
+            self._close(segment)
         if segment is None or not segment.is_open:
             segment = self._new_segment()
         segment.add(piece)
+
+    def _is_full(self, segment: _Segment, piece: Piece) -> bool:
+        """Return whether `piece` has to stand in the next segment."""
         closed = sum(not each.is_open for each in self._segments)
         limit = FIRST_SEGMENT_CHARS * SEGMENT_GROWTH**closed
-        if segment.size >= (limit if piece.is_whole else 3 * limit):
-            segment.is_open = False
+        return segment.size >= (3 * limit if segment.is_cut_before(piece) else limit)
+
+    def _close(self, segment: _Segment) -> None:
+        segment.is_open = False
+        if not segment.is_sent:
             self._send_segment(segment)
 
     def _add_image(self, bundle: dict[str, str] | None) -> None:
@@ -169,8 +220,7 @@ class Slots:
             return
         self._image_chars += size
         if self._segments and self._segments[-1].is_open:
-            self._segments[-1].is_open = False
-            self._send_segment(self._segments[-1])
+            self._close(self._segments[-1])
         segment = self._new_segment()
         segment.is_open, segment.is_sent = False, True
         self._send(segment.display_id, dict(bundle), {})
@@ -194,7 +244,7 @@ class Slots:
 
     def _send_segment(self, segment: _Segment) -> None:
         segment.is_sent = True
-        self._send(segment.display_id, dict(segment.bundle()), {})
+        self._send(segment.display_id, dict(segment.shown().bundle()), {})
 
     def _send_live(self, data: dict[str, object], metadata: dict[str, object]) -> None:
         content = {"data": data, "metadata": metadata}
@@ -222,5 +272,10 @@ def joined(parts: Sequence[Rendered]) -> Rendered:
     )
 
 
-def _size(parts: Sequence[Rendered]) -> int:
+def _is_landmark(piece: Piece) -> bool:
+    """Return whether what follows `piece` begins another output in the end."""
+    return piece.is_call or bool(piece.images)
+
+
+def _size(parts: Iterable[Rendered]) -> int:
     return sum(len(part.markdown) for part in parts)

@@ -6,7 +6,7 @@ running, and a status line.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from crush_kernel.agent.events import (
@@ -57,6 +57,13 @@ class Piece:
     is_whole: bool = True
     """Whether a paragraph or a code block ends with it."""
     images: tuple[Media, ...] = ()
+    is_call: bool = False
+    """Whether it is a tool call with its result."""
+
+    @property
+    def size(self) -> int:
+        """How long it is, however a reply was cut."""
+        return len(self.source) if self.run else len(self.shown.markdown)
 
 
 @dataclass(slots=True)
@@ -331,7 +338,7 @@ class Transcript:
         is_short = self._shown_chars > SHORTER_AFTER_CHARS
         shown = render.call(call.facts(), is_short=is_short)
         self._shown_chars += len(shown.markdown)
-        return Piece(shown, images=images)
+        return Piece(shown, images=images, is_call=True)
 
     def _open_run(self, *, is_reasoning: bool) -> _Run:
         self._close_run()
@@ -371,17 +378,37 @@ class Transcript:
             call.result, call.duration_s = event.result, event.duration_s
 
 
+def blocks(piece: Piece) -> Iterator[Piece]:
+    """Yield `piece` in parts that are the same however the stream was cut."""
+    ends = [*_block_ends(piece.source, piece.opener), len(piece.source)] if piece.run else []
+    if len(ends) < 2:
+        yield piece
+        return
+    start = 0
+    for end in ends:
+        yield replace(
+            piece,
+            source=piece.source[start:end],
+            opener="" if start else piece.opener,
+            is_whole=piece.is_whole or end < len(piece.source),
+        )
+        start = end
+
+
 def _block_end(text: str, opener: str) -> int:
-    """Return where to cut a stream: before the last line that surely starts something new.
+    """Return where to cut a stream: before the last line that surely starts something new."""
+    return max(_block_ends(text, opener), default=0)
+
+
+def _block_ends(text: str, opener: str) -> Iterator[int]:
+    """Yield where lines begin that surely start something new.
 
     That is after a blank line outside of code, and neither indented nor part of a list.
     """
-    best = position = 0
-    state = opener
+    position, state = 0, opener
     while (end := text.find("\n\n", position)) >= 0:
         state = open_fence(text[position:end], state)
         position = end + 2
         follower = text[position : position + 1]
         if not state and follower and follower not in " \t>-*+\n" and not follower.isdigit():
-            best = position
-    return best
+            yield position

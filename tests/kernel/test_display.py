@@ -422,6 +422,61 @@ def test_whatever_happens_the_outputs_end_static_and_the_live_slot_is_last(
     )
 
 
+_SAID = st.one_of(
+    st.lists(
+        st.sampled_from(
+            [
+                "word ",
+                "\n",
+                "\n\n",
+                "\n\n\n\n",
+                "- item\n",
+                "1. item\n\n",
+                "> quote\n\n",
+                "    indented\n\n",
+                "```py\nx\n\n\ny\n```\n",
+                "```\n",
+                "A paragraph of some words, long enough to be cut soon.\n\n" * 4,
+                "<b>",
+            ]
+        ),
+        max_size=30,
+    ).map("".join),
+    st.sampled_from(["A paragraph.\n\n" * 700, "line\n" * 900, "x " * 4000]),
+)
+_CALL = st.tuples(st.sampled_from(["", "out", "out\n" * 900]), st.booleans())
+_STEPS = st.lists(st.tuples(_SAID, st.booleans(), st.lists(_CALL, max_size=3)), max_size=5)
+
+
+def shown_at(draw: Callable[..., Any], steps: list[Any]) -> list[dict[str, Any]]:
+    """Return what is left of a turn that was played at a speed and in deltas of some size."""
+    stage = Stage(draw(st.sampled_from(["rich", "headless"])))
+    pauses = st.sampled_from([0.0, 0.02, 0.11, 0.4])
+    for number, (said, has_thought, calls) in enumerate(steps):
+        stage.play(StepStarted(number), after_s=draw(pauses))
+        if has_thought:
+            stage.play(ReasoningAdded("One thought.\n\nAnother."), after_s=draw(pauses))
+        deltas = words(said, 1 + len(said) // draw(st.sampled_from([1, 10, 100])))
+        stage.play(*deltas, after_s=draw(pauses))
+        stage.play(StepFinished(Usage(), number), after_s=draw(pauses))
+        for place, (content, has_image) in enumerate(calls):
+            call_id = f"c{number}.{place}"
+            stage.play(ToolStarted(call_id, "bash", "make"), after_s=draw(pauses))
+            result = ToolResult(call_id, content, media=(PNG,) if has_image else ())
+            stage.play(ToolFinished(result, 0.1), after_s=draw(pauses))
+    stage.finish()
+    return list(stage.page.outputs.values())
+
+
+@pytest.mark.slow
+@given(_STEPS, st.data())
+@settings(max_examples=25, deadline=None)
+def test_how_fast_a_turn_went_cannot_be_seen_in_what_it_leaves(
+    steps: list[Any], data: st.DataObject
+) -> None:
+    assert shown_at(data.draw, steps) == shown_at(data.draw, steps)
+
+
 def test_nothing_is_sent_after_the_end() -> None:
     stage = Stage()
     stage.play(ToolStarted("c1", "bash", "sleep 9"), TextAdded("x"), after_s=0.3)
