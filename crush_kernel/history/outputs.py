@@ -66,6 +66,17 @@ def without_widgets(outputs: Iterable[Output]) -> list[Output]:
     return kept
 
 
+def without_type(outputs: Iterable[Output], mime_type: str) -> list[Output]:
+    """Return `outputs` without data of one type; what is nothing else goes as a whole."""
+    kept: list[Output] = []
+    for output in outputs:
+        data = _object(output.get("data"))
+        rest = {mime: value for mime, value in data.items() if mime != mime_type}
+        if rest or not data:
+            kept.append(output if len(rest) == len(data) else {**output, "data": rest})
+    return kept
+
+
 def display_id_of(content: dict[str, Any]) -> str:
     """Return the display id of a message or an output, empty if it has none."""
     return _text(_object(content.get("transient")).get("display_id"))

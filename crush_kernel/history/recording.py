@@ -68,7 +68,7 @@ class Recording:
     def ended(self, turn: Turn) -> Turn:
         """Return `turn` with its record and digest."""
         kept = self.spilled(turn.cell_id, self._redactor.redact_messages(turn.messages))
-        volatile: JsonObject = {"ended": datetime.now(UTC).isoformat(timespec="seconds")}
+        volatile: JsonObject = {"ended": now()}
         record = write_turn(replace(turn, messages=kept, volatile=volatile))
         # As it will be read one day, so that it then is the same context.
         digest = read_turn(dict(record), cell_id=turn.cell_id).digest
@@ -99,3 +99,8 @@ class Recording:
     def forget(self, cell_id: str) -> None:
         """Note that a cell keeps no record any more."""
         self._weights.pop(cell_id, None)
+
+
+def now() -> str:
+    """Return the time as records have it: in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -21,20 +21,21 @@ from crush_kernel.errors import CommandError
 from crush_kernel.history.claim import claim, new_id
 from crush_kernel.history.conversation import CellRun, Conversation
 from crush_kernel.history.journal import Journal, StoredTurn
-from crush_kernel.history.notebook import NotebookCell, NotebookContents
+from crush_kernel.history.notebook import RECORD_MIME_TYPE, NotebookCell, NotebookContents
 from crush_kernel.history.notebookfile import had_ended, named_cells, written_at
+from crush_kernel.history.outputs import without_type
 from crush_kernel.history.record import (
     MAX_COUNT,
     BadRecord,
     SessionHeader,
     read_header,
-    read_turn,
     write_header,
     write_turn,
 )
 from crush_kernel.history.recording import Recording
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.spending import Spending, beyond, spent_in, spent_on
+from crush_kernel.history.stored import is_newer, read_stored, run_again, sorted_out
 from crush_kernel.history.turn import Turn, source_digest
 from crush_kernel.messages import JsonObject, Usage
 
@@ -253,13 +254,13 @@ class Session:
         wanted = next((each for each in versions if each.run == run), None)
         record = None if wanted is None else self.journal.record(self.id, wanted.id)
         number = self._next_run(cell_id)
-        again = _read({**(record or {}), "turn": f"{cell_id}.{number}", "run": number}, cell_id)
+        again = read_stored(run_again(record or {}, cell_id, number), cell_id)
         if wanted is None or again is None:
             runs = ", ".join(str(each.run) for each in versions) or "none"
             raise CommandError(
                 f"The journal has no run {run} of that cell.", hint=f"It has: {runs}."
             )
-        outputs, _ = self.journal.outputs(self.id, wanted.id) or ([], None)
+        outputs = self._shown(wanted.id)
         self._place(cell_id, again)
         self.journal.ended(self.id, again, outputs, None)
         return CellUpdate(cell_id, again.record, outputs)
@@ -267,12 +268,16 @@ class Session:
     def outputs(self, cell_id: str) -> Outputs:
         """Return what the turn in `cell_id` has shown, as far as the journal knows."""
         turn = self.conversation.turn_in(cell_id)
-        found = None if turn is None else self.journal.outputs(self.id, turn.id)
-        return [] if found is None else found[0]
+        return [] if turn is None else self._shown(turn.id)
+
+    def _shown(self, turn_id: str) -> Outputs:
+        """Return what a turn has shown, to be shown elsewhere: without the turn itself."""
+        outputs, _ = self.journal.outputs(self.id, turn_id) or ([], None)
+        return without_type(outputs, RECORD_MIME_TYPE)
 
     def turn_of(self, stored: StoredTurn) -> Turn | None:
         """Return a turn that the journal keeps, `None` if it cannot be read."""
-        return _read(self.journal.record(self.id, stored.id), stored.cell_id)
+        return read_stored(self.journal.record(self.id, stored.id), stored.cell_id)
 
     def _next_run(self, cell_id: str) -> int:
         """Return the number of the next run of `cell_id`."""
@@ -338,7 +343,7 @@ class Session:
         kept = self._recording.spilled(turn.cell_id, turn.messages)
         if kept != turn.messages:
             smaller = replace(turn, messages=kept, revision=turn.revision + 1, record=None)
-            if (again := _read(write_turn(smaller), turn.cell_id)) is not None:
+            if (again := read_stored(write_turn(smaller), turn.cell_id)) is not None:
                 self.journal.ended(self.id, again, outputs, None)
 
     def _count(self, spent: Spending) -> None:
@@ -367,14 +372,7 @@ class Session:
 
     def _kept(self) -> tuple[set[str], dict[str, StoredTurn]]:
         """Return the turns that a file has held, and by cells the newest ones that none has."""
-        saved, newest = {*self._saved}, dict[str, StoredTurn]()
-        for stored in self.journal.turns(self.id) if self.id else ():
-            known = newest.get(stored.cell_id)
-            if known is None or (stored.run, stored.revision) > (known.run, known.revision):
-                newest[stored.cell_id] = stored
-            if stored.is_saved:
-                saved.add(stored.id)
-        return saved, {cell: last for cell, last in newest.items() if last.id not in saved}
+        return sorted_out(self.journal.turns(self.id) if self.id else (), saved=self._saved)
 
     def _settle(
         self, cell: NotebookCell, stored: StoredTurn | None, gives_way: Callable[[Turn], bool]
@@ -395,7 +393,7 @@ class Session:
         elif known is not None and gives_way(known):
             self.journal.mark_saved(self.id, [known.id])
             known = None
-        if stored is not None and _is_newer(stored, told) and _is_newer(stored, known):
+        if stored is not None and is_newer(stored, told) and is_newer(stored, known):
             known = self.turn_of(stored) or known
         turns = [turn for turn in (told, known) if turn is not None]
         chosen = max(turns, key=lambda turn: turn.age, default=None)
@@ -414,17 +412,5 @@ class Session:
         self.conversation.place(cell_id, self._recording.placed(cell_id, turn))
 
 
-def _read(record: JsonObject | None, cell_id: str) -> Turn | None:
-    """Return the turn that `record` is, `None` if it is none."""
-    try:
-        return None if record is None else read_turn(dict(record), cell_id=cell_id)
-    except BadRecord:
-        return None
-
-
 def _state(turn: Turn) -> State:
     return turn.id, turn.revision
-
-
-def _is_newer(stored: StoredTurn, turn: Turn | None) -> bool:
-    return turn is None or (stored.run, stored.revision) > (turn.run, turn.revision)

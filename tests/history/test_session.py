@@ -1006,8 +1006,40 @@ def test_a_run_that_is_brought_back_survives_the_kernel(
     again.open(reloaded)
     assert again.context("b") == FIRST
     assert reloaded["a"].shown == "answer in a"
-    assert {**(reloaded["a"].crush or {}), "turn": "a.1", "run": 1} == record
+    assert record
+    same = {"turn": "a.1", "run": 1, "volatile": record["volatile"]}
+    assert {**(reloaded["a"].crush or {}), **same} == record
     assert again.notices == ""
+
+
+def test_a_turn_that_is_shown_again_is_not_kept_again(desk: Desk) -> None:
+    live = desk.start()
+    live.begin("a", prompt("one"), reply("answer"))
+    turn = live.session.conversation.end("end_turn")
+    data = {"text/markdown": "answer", RECORD_MIME_TYPE: dict(turn.record or {})}
+    outputs: list[Json] = [
+        {"output_type": "display_data", "data": data, "metadata": {}},
+        {"output_type": "stream", "name": "stdout", "text": "more"},
+    ]
+    live.session.finish(turn, outputs, 1)
+    expected = [{**outputs[0], "data": {"text/markdown": "answer"}}, outputs[1]]
+    assert live.session.outputs("a") == expected
+    assert live.session.restore("a", 1).outputs == expected
+
+
+def test_a_run_that_is_brought_back_counts_until_the_file_is_written(
+    desk: Desk, worked: tuple[LiveSession, Page]
+) -> None:
+    live, page = worked
+    live.run("a", "two", page=page)
+    live.save(page)
+    earlier = time.time() - 60
+    os.utime(desk.path, (earlier, earlier))
+    live.session.restore("a", 1)
+    live.kill()
+    again = desk.start(desk.path)
+    again.open_file()
+    assert again.turns["a"] == "a.3"
 
 
 @pytest.mark.parametrize("run", [0, 3, -1, 10**30])
