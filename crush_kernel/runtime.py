@@ -29,6 +29,7 @@ from crush_kernel.history.notebookfile import path_in, read_notebook_file
 from crush_kernel.history.ownership import user_mark
 from crush_kernel.history.redactedstream import redacted_so_far
 from crush_kernel.history.redaction import Redactor
+from crush_kernel.history.replay import CUT_SHORT
 from crush_kernel.history.session import Session
 from crush_kernel.history.turn import TurnState
 from crush_kernel.messages import Message, ShellCommand
@@ -59,8 +60,6 @@ INTERRUPTED_EXIT = 130
 
 FAILED_EXIT = 127
 """What a shell reports of a command that it cannot start."""
-
-CUT_SHORT = "[the kernel stopped while this ran]"
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ Source: design §§2, 5.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import Final, assert_never
 
 from crush_kernel.history.entries import (
     Answered,
@@ -22,7 +22,18 @@ from crush_kernel.history.entries import (
 )
 from crush_kernel.history.outputs import Output, apply_output, saved_outputs, without_widgets
 from crush_kernel.history.turn import Turn, digest_of
-from crush_kernel.messages import Message, Part, Reasoning, Text, ToolResult, calls_of
+from crush_kernel.messages import (
+    Message,
+    Part,
+    Reasoning,
+    ShellCommand,
+    Text,
+    ToolResult,
+    calls_of,
+)
+
+CUT_SHORT: Final = "[the kernel stopped while this ran]"
+"""What is kept as the output of a command while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +104,10 @@ class _State:
 
     def replayed(self) -> Replayed:
         """Return the turn, with what was about to be said."""
+        outputs = without_widgets(saved_outputs(self.outputs))
         messages = list(self.messages)
+        if messages:
+            messages[-1] = _with_printed(messages[-1], outputs)
         if self.answers:
             messages.append(self._results())
         if parts := tuple(_parts(self.drafts)):
@@ -107,7 +121,7 @@ class _State:
             digest=digest_of(messages),
             record=None,
         )
-        return Replayed(turn, without_widgets(saved_outputs(self.outputs)))
+        return Replayed(turn, outputs)
 
     def _begin(self, turn: Turn) -> None:
         self.turn = turn
@@ -165,6 +179,18 @@ class _State:
             model=former.model if former else "",
             stop="interrupted",
         )
+
+
+def _with_printed(message: Message, outputs: Iterable[Output]) -> Message:
+    """Return `message`; if it is a command that was running, with what its cell shows of it."""
+    match message.parts:
+        case (ShellCommand(output=output) as command,) if output == CUT_SHORT:
+            shown = [each["data"].get("text/plain", "") for each in outputs if "data" in each]
+            texts = [text for text in shown if isinstance(text, str) and text]
+            printed = replace(command, output="\n".join((*texts, CUT_SHORT)))
+            return replace(message, parts=(printed,))
+        case _:
+            return message
 
 
 def _named(turn_id: str) -> Turn:

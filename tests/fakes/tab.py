@@ -42,6 +42,8 @@ class Tab:
     models: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """The widgets that are there, by comm: also those that somebody else has opened."""
     acknowledges: bool = True
+    outputs: int = 0
+    """How many output messages have come for its cells."""
 
     # What it does
 
@@ -194,6 +196,7 @@ class Tab:
             if (cell_id := self.requests[request]) in self.page.ids:
                 self.page[cell_id].execution_count = content["execution_count"]
         elif kind in OUTPUTS and self.requests.get(request) in self.page.ids:
+            self.outputs += 1
             apply_output(self.page[self.requests[request]].outputs, kind, content)
 
     def _see_widget(self, kind: str, content: Msg) -> None:

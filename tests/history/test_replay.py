@@ -20,9 +20,17 @@ from crush_kernel.history.entries import (
 from crush_kernel.history.outputs import WIDGET_VIEW
 from crush_kernel.history.record import read_turn, write_turn
 from crush_kernel.history.repair import repair
-from crush_kernel.history.replay import fold
+from crush_kernel.history.replay import CUT_SHORT, fold
 from crush_kernel.history.turn import Turn, digest_of
-from crush_kernel.messages import Message, Reasoning, Text, ToolCall, ToolResult, calls_of
+from crush_kernel.messages import (
+    Message,
+    Reasoning,
+    ShellCommand,
+    Text,
+    ToolCall,
+    ToolResult,
+    calls_of,
+)
 from tests.history.entry_strategies import entries, later_entries
 
 TURN = Turn("cell", run=2, fingerprint="f", source="s", is_start=True)
@@ -179,6 +187,33 @@ def test_widgets_go_with_their_kernel() -> None:
     outputs = fold("cell.2", [Began(TURN), Published("display_data", content)]).outputs
     shown = {"output_type": "display_data", "data": {"text/plain": "Allow?"}, "metadata": {}}
     assert outputs == [shown]
+
+
+def shell(output: str) -> Message:
+    return Message("user", (ShellCommand("make", output, 130),))
+
+
+def printed(text: str) -> Published:
+    content = {"data": {"text/plain": text, "text/markdown": f"```\n{text}\n```"}, "metadata": {}}
+    return Published("display_data", content)
+
+
+@pytest.mark.parametrize(
+    ("noted", "expected"),
+    [
+        pytest.param([Said(shell(CUT_SHORT))], CUT_SHORT, id="nothing yet"),
+        pytest.param(
+            [Said(shell(CUT_SHORT)), printed("one\ntwo")], f"one\ntwo\n{CUT_SHORT}", id="some"
+        ),
+        pytest.param(
+            [Said(shell(CUT_SHORT)), printed("one"), Unsaid(), Said(shell("one\ntwo"))],
+            "one\ntwo",
+            id="all of it",
+        ),
+    ],
+)
+def test_a_command_has_printed_what_its_cell_shows(noted: list[Entry], expected: str) -> None:
+    assert folded(*noted) == (shell(expected),)
 
 
 @given(st.lists(entries, max_size=14))
