@@ -231,7 +231,9 @@ class Pages:
 
     async def _rearranged(self, page: Page, data: Mapping[str, Any], session: "Session") -> None:
         contents = await asyncio.to_thread(_contents, data)
-        told = _told_in_full(data.get("cells"))
+        if told := _told_in_full(data.get("cells")):
+            # It may have read its file again, and hold an older header.
+            page.header = None
 
         async def rearrange() -> "list[CellUpdate]":
             return session.rearrange(contents.cells, told=told)

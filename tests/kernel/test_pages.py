@@ -124,6 +124,25 @@ def test_a_shell_command_and_a_fresh_start_are_turns_too(
     assert "hello" in desk.sent
 
 
+def test_a_cell_that_is_stopped_as_it_begins_is_over(shared: tuple[Desk, RunningKernel]) -> None:
+    desk, kernel = shared
+    tab = desk.open(kernel, desk.fresh_page())
+    a, b, _ = tab.page.ids
+    desk.provider.play(lambda _: say("Done."))
+    for _ in range(6):
+        request = tab.start(a, "Ask one.")
+        tab.interrupt()
+        tab.finish(request)
+    tab.run(a, "Ask again.")
+    tab.run(b, "Ask two.")
+    assert desk.sent.count("Ask again.") == 1
+    assert "Ask one." not in desk.sent
+    assert tab.page[a].crush
+    assert tab.page[a].crush["end"] == "end_turn"
+    again = desk.open(kernel, tab.page.reloaded())
+    assert again.page.turns == tab.page.turns
+
+
 def test_a_restarted_kernel_goes_on_with_what_the_page_holds(desk: Desk) -> None:
     kernel = desk.start()
     tab = desk.open(kernel)
