@@ -31,7 +31,7 @@ SCRIPT = (
     turn("make two", write("one.txt"), write("two.txt"), {"text": "That is all."}),
     turn(
         "sleep",
-        wants("bash", command="printf '%s\n' be gun | tr -d '\n'; echo; sleep 651", description="wait"),
+        wants("bash", command="printf '%s\n' be gun | tr -d '\n'; echo; sleep 651"),
         {"text": "You stopped it."},
     ),
     turn("peek", wants("view", file_path="../secret.md"), {"text": "Seen."}),
