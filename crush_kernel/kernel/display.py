@@ -278,4 +278,5 @@ class _SlotDisplay:
         if is_ticking:
             waits.append(TICK_S)
         if waits:
-            self._wake(self._loop.time() + max(min(waits), 0.0))
+            # Later than now in any case, however the difference was rounded.
+            self._wake(self._loop.time() + max(min(waits), 0.001))

@@ -8,6 +8,7 @@ again for a segment that still grows stays a small multiple of what is shown.
 Source: JupyterLab hides all outputs of a cell after the fiftieth.
 """
 
+import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,26 +28,22 @@ MAX_IMAGES = 8
 MAX_IMAGES_CHARS = 4_000_000
 """What all of these may come to, in Base64: the notebook's file holds every output."""
 
+_BLANK_LINES = re.compile(r"\n{3,}")
+
 Publish = Callable[[str, dict[str, Any]], None]
 """Sends one IOPub message: its type and content."""
 
 
 @dataclass(slots=True)
 class _Block:
-    """Settled pieces that are rendered together: one that stands alone, or all of a run."""
+    """Settled pieces that are rendered together."""
 
     shown: Rendered
     attempt: int
     run: int
     source: str
+    is_whole: bool
     size: int
-    is_rendered: bool
-
-    def render(self) -> Rendered:
-        """Return what it shows, made anew if it has grown."""
-        if not self.is_rendered:
-            self.shown, self.is_rendered = render.reply(self.source), True
-        return self.shown
 
 
 @dataclass(slots=True)
@@ -57,8 +54,6 @@ class _Segment:
     blocks: list[_Block] = field(default_factory=list[_Block])
     is_open: bool = True
     is_sent: bool = True
-    is_whole: bool = True
-    """Whether a paragraph or a code block ends with what came last."""
 
     @property
     def size(self) -> int:
@@ -66,29 +61,35 @@ class _Segment:
 
     def is_cut_before(self, piece: Piece) -> bool:
         """Return whether `piece` goes on with a paragraph or a code block."""
-        return not self.is_whole and bool(self.blocks) and self.blocks[-1].run == piece.run
+        last = self.blocks[-1] if self.blocks else None
+        return last is not None and not last.is_whole and bool(piece.run) and last.run == piece.run
 
     def add(self, piece: Piece) -> None:
-        self.is_sent, self.is_whole = False, piece.is_whole
-        last = self.blocks[-1] if self.blocks else None
-        if last is not None and piece.run and last.run == piece.run:
+        self.is_sent = False
+        if self.is_cut_before(piece):
+            last = self.blocks[-1]
             last.source += piece.source
+            last.shown = render.reply(last.source)
+            last.is_whole = piece.is_whole
             last.size += piece.size
-            last.is_rendered = False
             return
         source = f"{piece.opener}\n{piece.source}" if piece.opener else piece.source
-        block = _Block(
-            shown=piece.shown,
-            attempt=piece.attempt,
-            run=piece.run,
-            source=source,
-            size=piece.size,
-            is_rendered=not piece.run,
+        self.blocks.append(
+            _Block(piece.shown, piece.attempt, piece.run, source, piece.is_whole, piece.size)
         )
-        self.blocks.append(block)
 
     def shown(self) -> Rendered:
-        return joined([block.render() for block in self.blocks])
+        """Return what it shows, the same however the stream was cut into blocks."""
+        plain: list[str] = []
+        run = 0
+        for block in self.blocks:
+            if block.shown.plain:
+                is_same = bool(run) and block.run == run
+                plain += ["\n\n" if is_same else "\n"] if plain else []
+                plain.append(block.shown.plain)
+                run = block.run
+        markdown = joined([block.shown for block in self.blocks]).markdown
+        return Rendered(markdown, _BLANK_LINES.sub("\n\n", "".join(plain)))
 
 
 class Slots:
@@ -184,26 +185,30 @@ class Slots:
         """Move the first `count` pieces of what is settled from the live slot into segments."""
         for piece in self._pending[:count]:
             if piece.shown.markdown:
-                for block in blocks(piece):
-                    self._add(block)
+                self._add(piece)
             for image in piece.images:
                 self._add_image(render.image_bundle(image))
         del self._pending[:count]
         self._send_changed()
 
     def _add(self, piece: Piece) -> None:
-        segment = self._segments[-1] if self._segments else None
-        if segment is not None and segment.is_open and self._is_full(segment, piece):
-            self._close(segment)
-        if segment is None or not segment.is_open:
-            segment = self._new_segment()
-        segment.add(piece)
+        segment = self._open_segment()
+        is_split = bool(piece.run) and segment.size + piece.size >= self._limit()
+        for block in blocks(piece) if is_split else (piece,):
+            limit = self._limit() * (3 if segment.is_cut_before(block) else 1)
+            if segment.size >= limit:
+                self._close(segment)
+                segment = self._open_segment()
+            segment.add(block)
 
-    def _is_full(self, segment: _Segment, piece: Piece) -> bool:
-        """Return whether `piece` has to stand in the next segment."""
+    def _limit(self) -> float:
+        """Return how much goes into the open segment."""
         closed = sum(not each.is_open for each in self._segments)
-        limit = FIRST_SEGMENT_CHARS * SEGMENT_GROWTH**closed
-        return segment.size >= (3 * limit if segment.is_cut_before(piece) else limit)
+        return FIRST_SEGMENT_CHARS * SEGMENT_GROWTH**closed
+
+    def _open_segment(self) -> _Segment:
+        last = self._segments[-1] if self._segments else None
+        return last if last is not None and last.is_open else self._new_segment()
 
     def _close(self, segment: _Segment) -> None:
         segment.is_open = False

@@ -5,6 +5,7 @@ in the order of the turn, and what remains is live: the tail of the stream, call
 running, and a status line.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -39,6 +40,8 @@ BLOCK_CHARS = 500
 SHORTER_AFTER_CHARS = 200_000
 """From this much shown of results on, only their lines are shown, so that a turn of a
 thousand calls still opens in a browser."""
+
+_LIST_ITEM = re.compile(r"^[ \t>]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,20 +382,14 @@ class Transcript:
 
 
 def blocks(piece: Piece) -> Iterator[Piece]:
-    """Yield `piece` in parts that are the same however the stream was cut."""
-    ends = [*_block_ends(piece.source, piece.opener), len(piece.source)] if piece.run else []
-    if len(ends) < 2:
-        yield piece
-        return
-    start = 0
-    for end in ends:
-        yield replace(
-            piece,
-            source=piece.source[start:end],
-            opener="" if start else piece.opener,
-            is_whole=piece.is_whole or end < len(piece.source),
-        )
-        start = end
+    """Yield text in parts that are the same however the stream was cut, each by itself."""
+    start, opener = 0, piece.opener
+    for end in (*_block_ends(piece.source, piece.opener), len(piece.source)):
+        source = piece.source[start:end]
+        is_whole = piece.is_whole or end < len(piece.source)
+        shown = render.reply(f"{opener}\n{source}" if opener else source)
+        yield replace(piece, shown=shown, source=source, opener=opener, is_whole=is_whole)
+        start, opener = end, ""
 
 
 def _block_end(text: str, opener: str) -> int:
@@ -403,12 +400,17 @@ def _block_end(text: str, opener: str) -> int:
 def _block_ends(text: str, opener: str) -> Iterator[int]:
     """Yield where lines begin that surely start something new.
 
-    That is after a blank line outside of code, and neither indented nor part of a list.
+    That is after a blank line outside of code, and neither indented nor part of a list. What
+    is before and after reads the same alone as together.
     """
-    position, state = 0, opener
+    begin, position, state = 0, 0, opener
     while (end := text.find("\n\n", position)) >= 0:
         state = open_fence(text[position:end], state)
         position = end + 2
         follower = text[position : position + 1]
-        if not state and follower and follower not in " \t>-*+\n" and not follower.isdigit():
+        if state or not follower or follower in " \t>-*+\n" or follower.isdigit():
+            continue
+        # Code after a list may be a part of its last item.
+        if follower not in "`~" or not _LIST_ITEM.search(text, begin, position):
             yield position
+            begin = position
