@@ -41,6 +41,8 @@ _REMOVED = frozenset(
         # Relative to another folder than the command's.
         "OLDPWD",
         "PWD",
+        # Kernels that a command starts are not those of this notebook. Source: jupyter_server.
+        "JPY_SESSION_NAME",
     )
 )
 
