@@ -21,7 +21,7 @@ from tests.fakes.page import Page
 from tests.fakes.tab import Tab, opened
 from tests.kernel.desk import kill
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 WORD = re.compile(r"word\d{3}|word\d{1,2}\b")
 

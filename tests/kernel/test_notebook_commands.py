@@ -13,7 +13,7 @@ from tests.fakes.provider.server import FakeProvider
 from tests.fakes.tab import Tab
 from tests.kernel.desk import Desk, kill
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 numbers = count(1)
 

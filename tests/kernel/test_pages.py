@@ -17,7 +17,7 @@ from tests.fakes.provider.server import FakeProvider
 from tests.fakes.tab import Tab, views
 from tests.kernel.desk import Desk, kill
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 WRITE = call("write", {"file_path": "new.txt", "content": "made\n"})
 
