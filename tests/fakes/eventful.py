@@ -34,8 +34,8 @@ HOSTILE = (
 
 REFUSED = HttpReply(401, {"error": {"type": "authentication_error", "message": "no"}})
 
-COMMAND = {"command": "echo $((617 + 1)); sleep 600", "description": "wait"}
-"""Says 618, which is not in its text, and waits longer than any test."""
+COMMAND = {"command": "echo beg''un; sleep 600", "description": "wait"}
+"""Says `begun`, which is not in its text, and waits longer than any test."""
 
 KEY = "sk-ant-0123456789abcdef"
 
@@ -82,7 +82,7 @@ def play(
     provider.play(story)
     assert page.run(STORY, stop=shows("Once upon")).reply["content"]["ename"] == "Interrupted"
     provider.play(Reply((Think("Run."), Say("I run it."), Call("bash", COMMAND))))
-    stopped = page.run(RUN, [ALLOW_SESSION], stop=shows("618"))
+    stopped = page.run(RUN, [ALLOW_SESSION], stop=shows("begun"))
     assert stopped.reply["content"]["ename"] == "Interrupted"
     for index in (FAIL, LAST):
         provider.play(REFUSED)

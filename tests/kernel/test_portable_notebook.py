@@ -9,7 +9,7 @@ import json
 import shutil
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +176,7 @@ def test_the_notebook_alone_carries_the_session(
         shown = run(LAST + 1, call("bash", COMMAND), say("As you like."), asks=True)
         assert "History from this file" not in shown
         assert "denied" in shown
-        assert "618" not in shown
+        assert "begun" not in shown
         assert "Here we are." in sent(requests[-1])
         # OpenAI's own API takes no thoughts back.
         assert ("Where were we?" in sent(requests[-1])) == (source.protocol == "anthropic")
@@ -185,6 +185,17 @@ def test_the_notebook_alone_carries_the_session(
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
+
+
+@pytest.mark.parametrize("source", ["as played"], indirect=True)
+def test_another_provider_goes_on_with_it(source: Source, place: Place) -> None:
+    other = "openai" if source.protocol == "anthropic" else "anthropic"
+    with page_of(replace(source, protocol=other), place) as run:
+        assert "Here we are." in run(LAST, say("Here we are."))
+    told = text_of(source.provider.requests[-1].body["messages"])
+    for said in ("I look.", "still not", "A dark square.", "Once upon a time", "begun", "out"):
+        assert said in told
+    assert "Where am I?" not in told, "what one provider has thought is nothing for another"
 
 
 def text_of(messages: Any) -> str:  # noqa: ANN401 - JSON

@@ -23,7 +23,7 @@ READ = (
     *("What is on @attached.png?", "A dark square."),
     *("view the other one", "image/png", "Soft blots & colors", "<script>alert('said')</script>"),
     *("tell a story", "Once upon a time", "interrupted"),
-    *("run it", "bash", "allowed for the session", "interrupted"),
+    *("run it", "bash", "allowed for the session", "interrupted", "begun"),
     *("fail", "refused the key (401)", "Check ANTHROPIC_API_KEY"),
     *("go on", "refused the key (401)"),
 )
