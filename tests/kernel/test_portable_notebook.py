@@ -5,6 +5,7 @@ gone on with by another kernel process: of a page, of a run without a browser, a
 end that tells nothing but the file's name.
 """
 
+import copy
 import json
 import shutil
 from collections.abc import Callable, Generator
@@ -185,6 +186,48 @@ def test_the_notebook_alone_carries_the_session(
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
+
+
+def used(path: Path) -> int:
+    """Return the tokens that all requests of the session have sent, replaced turns included."""
+    by_model = headless.read(path).metadata.crush.totals.usage_by_model
+    return sum(usage.input_tokens for usage in by_model.values())
+
+
+def shuffled(cells: list[Any]) -> None:
+    """Move a cell up, delete one, and paste one twice under other ids."""
+    cells.insert(0, cells.pop(3))
+    del cells[3]
+    for number in range(2):
+        pasted = copy.deepcopy(cells[1])
+        pasted.id = f"pasted-{number}"
+        cells.insert(4, pasted)
+
+
+@pytest.mark.parametrize("source", ["as played"], indirect=True)
+def test_cells_that_were_moved_deleted_and_pasted_go_along(source: Source, place: Place) -> None:
+    provider, environ = source.provider, settings(source.protocol, source.provider)
+    place.edit(lambda notebook: notebook.cells.pop())
+    with kernel_in(place.folder, place.home, environ) as kernel:
+        page = OpenPage(kernel, place.path).open()
+        page.edit(shuffled)
+        last = len(page.notebook.cells) - 1
+        provider.play(REFUSED)
+        page.run(last)
+        path = page.save()
+    told = sent(provider.requests[-1])
+    assert told.count("I look.") == 3
+    assert "As you like." in told
+    assert "out\\n" not in told, "the deleted cell"
+
+    assert used(path) == used(source.path)
+
+    other = Place(place.home.with_name("home-2"), place.folder.with_name("empty-2"))
+    shutil.copy(path, other.path)
+    with page_of(source, other) as run:
+        run(last, say("Here we are."))
+        assert sent(provider.requests[-1]) == told
+    assert used(other.path) == used(path) + 10
 
 
 @pytest.mark.parametrize("source", ["as played"], indirect=True)
