@@ -30,7 +30,7 @@ from crush_kernel.history.ownership import user_mark
 from crush_kernel.history.redactedstream import redacted_so_far
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.replay import CUT_SHORT
-from crush_kernel.history.session import Session
+from crush_kernel.history.session import CellUpdate, Session
 from crush_kernel.history.turn import TurnState
 from crush_kernel.messages import Message, ShellCommand
 from crush_kernel.permissions.gate import Gate
@@ -122,6 +122,11 @@ class Runtime:
             contents = await anyio.to_thread.run_sync(_contents_of, self.session.notebook)
             if not self.session.is_loaded:
                 self.session.load_file(contents)
+
+    async def give_up(self, cell_id: str) -> CellUpdate | None:
+        """Have no turn stand in a cell that is no prompt any more; see `Session.give_up`."""
+        await self.load(cell_id)
+        return self.session.give_up(cell_id)
 
     async def begin(self, cell_id: str, text: str) -> CellRun:
         """Begin the turn of a cell that runs now, and return where it stands."""

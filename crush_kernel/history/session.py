@@ -220,6 +220,23 @@ class Session:
             self.conversation.arrange(None)
         return place
 
+    def give_up(self, cell_id: str) -> CellUpdate | None:
+        """Have no turn stand in a cell that now shows something else; `None` if none did.
+
+        The turn stays in the journal.
+        """
+        turn = self.conversation.turn_in(cell_id)
+        if turn is None:
+            return None
+        # What no file holds would come back with the next page.
+        self.journal.mark_saved(self.id, [turn.id])
+        self._empty(cell_id)
+        return CellUpdate(cell_id, None)
+
+    def _empty(self, cell_id: str) -> None:
+        self.conversation.remove(cell_id)
+        self._recording.forget(cell_id)
+
     def finish(self, turn: Turn, outputs: Outputs, execution_count: int | None) -> None:
         """Keep a turn that has ended with what its cell shows. Any thread."""
         self._keep_header()
@@ -398,8 +415,7 @@ class Session:
         turns = [turn for turn in (told, known) if turn is not None]
         chosen = max(turns, key=lambda turn: turn.age, default=None)
         if chosen is None:
-            self.conversation.remove(cell.id)
-            self._recording.forget(cell.id)
+            self._empty(cell.id)
         elif chosen is not self.conversation.turn_in(cell.id):
             self._place(cell.id, chosen)
         if chosen is None or chosen is told:

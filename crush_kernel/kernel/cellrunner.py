@@ -33,7 +33,7 @@ from crush_kernel.history.turn import Turn, TurnState
 from crush_kernel.kernel import completion, inspection
 from crush_kernel.kernel.bridge import Engine, Mailbox, call_main
 from crush_kernel.kernel.cells import Command, Empty, Prompt, Shell, parse_cell
-from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
+from crush_kernel.kernel.commandcall import CommandCall
 from crush_kernel.kernel.commands import COMMANDS, NEW, run_command
 from crush_kernel.kernel.discretion import discreet_request
 from crush_kernel.kernel.display import FrontEnd, TurnDisplay
@@ -261,13 +261,10 @@ class CellRunner:
             await self._start_afresh(cell)
             return
         call = CommandCall(arguments, self._runtime, cell.cell_id)
-
-        async def run() -> CommandAnswer:
-            await self._runtime.load(cell.cell_id)
-            return await run_command(name, call)
-
+        if given_up := await self._on_engine(partial(self._runtime.give_up, cell.cell_id)):
+            self._update([given_up])
         try:
-            answer = await self._on_engine(run)
+            answer = await self._on_engine(partial(run_command, name, call))
         except CrushKernelError as error:
             if cell.front_end != "console":
                 show(failure(error), cell)
@@ -281,13 +278,13 @@ class CellRunner:
         """Have the pages show cells as a command has changed them."""
         if updates:
             self._pages.tell_turns(updates, self._runtime.session)
-            self._pages.show(
-                [
-                    self._mirror.restore(each.cell_id, each.outputs, each.execution_count)
-                    for each in updates
-                    if each.outputs is not None
-                ]
-            )
+            shown = [
+                self._mirror.restore(each.cell_id, each.outputs, each.execution_count)
+                for each in updates
+                if each.outputs is not None
+            ]
+            if shown:
+                self._pages.show(shown)
 
     async def _start_afresh(self, cell: "_Cell") -> None:
         await self._begin(cell)

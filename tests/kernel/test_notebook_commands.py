@@ -57,6 +57,27 @@ def failure(tab: Tab, place: int, code: str) -> str:
     return tab.page[cell_id].shown
 
 
+# A cell that becomes a command
+
+
+@pytest.mark.parametrize("command", ["/cost", "/nonsense"])
+def test_what_a_cell_said_goes_when_it_becomes_a_command(
+    office: tuple[Desk, RunningKernel], tab: Tab, provider: FakeProvider, command: str
+) -> None:
+    desk, kernel = office
+    provider.play(say("Reply three."))
+    first = tab.page.ids[0]
+    tab.finish(tab.start(first, command))
+    tab.settle()
+    assert tab.page[first].turn is None
+    run(tab, 2, "Ask three.")
+    assert "Ask one." not in desk.sent
+    assert "Ask two." in desk.sent
+    again = desk.open(kernel, tab.page.reloaded())
+    again.settle()
+    assert again.page[first].turn is None
+
+
 # /new
 
 
