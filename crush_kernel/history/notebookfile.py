@@ -69,7 +69,7 @@ def _own_name(turn: Turn | None) -> str:
 def path_in(cell_id: str) -> Path | None:
     """Return the notebook that `cell_id` names, as those of VS Code do; else `None`.
 
-    Source: VS Code, `CellUri`: `vscode-notebook-cell:/work/plan.ipynb#W0sZmlsZQ%3D%3D`.
+    Source: VS Code, `CellUri`: `vscode-notebook-cell:/home/ada/plan.ipynb#W0sZmlsZQ%3D%3D`.
     """
     if not cell_id.startswith(_VSCODE):
         return None

@@ -13,14 +13,18 @@ from crush_kernel.history.notebookfile import path_in, read_notebook_file
     ("cell_id", "path"),
     [
         pytest.param(
-            "vscode-notebook-cell:/work/plan.ipynb#W0sZmlsZQ%3D%3D", "/work/plan.ipynb", id="plain"
+            "vscode-notebook-cell:/home/ada/plan.ipynb#W0sZmlsZQ%3D%3D",
+            "/home/ada/plan.ipynb",
+            id="plain",
         ),
         pytest.param(
-            "vscode-notebook-cell:/my%20work/pl%C3%A4n.ipynb#W1", "/my work/plän.ipynb", id="quoted"
+            "vscode-notebook-cell:/home/ada/my%20plans/pl%C3%A4n.ipynb#W1",
+            "/home/ada/my plans/plän.ipynb",
+            id="quoted",
         ),
         pytest.param(
-            "vscode-notebook-cell://ssh-remote%2Bhost/work/plan.ipynb#W2",
-            "/work/plan.ipynb",
+            "vscode-notebook-cell://ssh-remote%2Bhost/home/ada/plan.ipynb#W2",
+            "/home/ada/plan.ipynb",
             id="on another host, where the kernel runs too",
         ),
         pytest.param("0f3a9c", None, id="an id of the notebook's own"),

@@ -313,7 +313,7 @@ def test_the_first_cell_has_the_order_of_a_file_that_a_page_has_written(
     assert again.session.conversation.order is None
 
 
-FRONT_END = "vscode-notebook-cell:/work/nb.ipynb#W0sZmlsZQ=="
+FRONT_END = "vscode-notebook-cell:/home/ada/nb.ipynb#W0sZmlsZQ=="
 
 
 def test_a_front_end_with_names_of_its_own_runs_its_cells_again(desk: Desk) -> None:

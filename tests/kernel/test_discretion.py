@@ -32,7 +32,7 @@ def request(text: str) -> PermissionRequest:
         tool="bash",
         action="execute",
         title=f"run {text}",
-        paths=(Path("/work"),),
+        paths=(Path("/home/ada"),),
         command=f"echo {text}",
         diff=f"+{text}",
         notes=(text, "plain"),

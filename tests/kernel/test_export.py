@@ -230,5 +230,5 @@ def test_the_json_holds_the_records() -> None:
 
 @pytest.mark.parametrize("wanted", FORMATS)
 def test_the_file_is_called_like_the_notebook(wanted: str) -> None:
-    assert export_name(Path("/work/plan.ipynb"), wanted) == f"plan.{wanted}"
+    assert export_name(Path("/home/ada/plan.ipynb"), wanted) == f"plan.{wanted}"
     assert export_name(None, wanted) == f"conversation.{wanted}"

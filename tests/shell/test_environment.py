@@ -33,7 +33,7 @@ def test_nobody_is_expected_to_watch_or_type_whatever_the_kernel_inherited(
         pytest.param("FORCE_COLOR", "1", id="colors"),
         pytest.param("CLICOLOR_FORCE", "1", id="colors on BSD"),
         pytest.param("OLDPWD", "/elsewhere", id="the kernel's former folder"),
-        pytest.param("JPY_SESSION_NAME", "/work/a.ipynb", id="the kernel's notebook"),
+        pytest.param("JPY_SESSION_NAME", "/home/ada/a.ipynb", id="the kernel's notebook"),
         pytest.param(
             "MPLBACKEND", "module://matplotlib_inline.backend_inline", id="ipykernel's plots"
         ),
