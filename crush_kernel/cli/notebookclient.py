@@ -25,10 +25,11 @@ from jupyter_core.utils import ensure_async
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionComplete
 
-from crush_kernel.cli.notebookpage import TARGET, NotebookPage
+from crush_kernel.cli.notebookpage import NotebookPage
 from crush_kernel.cli.records import KEY, Json, Notebook
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.kernel.outlet import packing_any_text
+from crush_kernel.kernel.pagemessages import TARGET
 
 IMPLEMENTATION: Final = "crush"
 """What our kernel calls itself; only with that one a comm makes sense."""

@@ -4,7 +4,7 @@ Pure of any transport, with one mutable owner: it speaks the comm `crush.noteboo
 run without a browser. What the kernel sends is written into the notebook at once and
 acknowledged; what makes no sense is passed over, since a later kernel may say more.
 
-Source: the comm's protocol, see `kernel.pages`.
+Source: the comm's protocol, see `kernel.pagemessages`.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,6 @@ from typing import Any, Final, cast
 from crush_kernel.cli.notebookformat import nbformat
 from crush_kernel.cli.records import KEY, Json, Notebook, shown_record
 
-TARGET: Final = "crush.notebook"
 VERSION: Final = 1
 OnTurn = Callable[[str, Json], None]
 """Takes a cell id and the record of its turn."""

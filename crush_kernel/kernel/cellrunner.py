@@ -41,7 +41,8 @@ from crush_kernel.kernel.keeping import CellKeeper
 from crush_kernel.kernel.logs import attach_log
 from crush_kernel.kernel.mirror import Mirror
 from crush_kernel.kernel.outlet import Outlet
-from crush_kernel.kernel.pages import Pages, client_of
+from crush_kernel.kernel.pagemessages import client_of
+from crush_kernel.kernel.pages import Pages
 from crush_kernel.kernel.render import FooterFacts, Rendered, failure, notice
 from crush_kernel.kernel.shellcell import ShellOutput
 from crush_kernel.messages import JsonObject

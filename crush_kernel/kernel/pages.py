@@ -7,19 +7,32 @@ are handled one after another, and before any cell whose request came later.
 All that a page says is untrusted: it may be made of a stranger's notebook. What makes no
 sense is logged and ignored.
 
-Main loop. Source: design §5; the protocol is described with each method.
+Main loop. Source: design §5.
 """
 
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from crush_kernel.kernel.mirror import CellOutputs, Mirror
+from crush_kernel.kernel.notebookplace import NotebookPlace
+from crush_kernel.kernel.pagemessages import (
+    Message,
+    client_of,
+    contents_of,
+    data_of,
+    outputs_message,
+    ready_message,
+    said_message,
+    session_messages,
+    told_in_full,
+    turn_message,
+    turn_messages,
+)
 
 if TYPE_CHECKING:
     # These cost a quarter of a second to import, and no page waits before `kernel_info`.
@@ -28,8 +41,6 @@ if TYPE_CHECKING:
     from crush_kernel.history.turn import Turn
 
 logger = logging.getLogger(__name__)
-
-TARGET = "crush.notebook"
 
 PUSH_S = 0.25
 """Between two pictures of a running cell, for a page that does not get its outputs."""
@@ -41,9 +52,6 @@ SILENCE_S = 30.0
 """How long a page may leave unanswered what it has to acknowledge. Reloading it closes no
 comm, so that its former self would be told everything for ever."""
 
-_TOLD = frozenset(("crush", "record", "execution_count"))
-"""What is told of a cell in full, as pages do once."""
-
 KERNEL = uuid.uuid4().hex
 """Names this kernel process to pages, which may have known another one."""
 
@@ -51,7 +59,7 @@ KERNEL = uuid.uuid4().hex
 class Comm(Protocol):
     """What is needed of `comm.base_comm.BaseComm`."""
 
-    def send(self, data: Mapping[str, Any]) -> None:
+    def send(self, data: Message) -> None:
         """Send a message to the page."""
 
     def on_msg(self, callback: Callable[[dict[str, Any]], None]) -> None:
@@ -74,7 +82,7 @@ class Page:
     asked: float | None = None
     """Since when an acknowledgment is awaited, by the clock of the loop."""
     is_closed: bool = False
-    header: Mapping[str, Any] | None = None
+    header: Message | None = None
     """What it was told last of the whole notebook."""
 
 
@@ -101,8 +109,7 @@ class Pages:
         self._turn = asyncio.Lock()
         self._contact = asyncio.Event()
         self._is_first_cell = True
-        self._root: Path | None = None
-        """Of the server that pages name files by, where it is known."""
+        self._place = NotebookPlace()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pictures: set[asyncio.Task[None]] = set()
 
@@ -116,13 +123,13 @@ class Pages:
         """Whether cells are run by a program, with nobody to press a button."""
         return any(page.is_headless for page in self._pages)
 
-    def on_open(self, comm: Comm, message: Mapping[str, Any]) -> None:
+    def on_open(self, comm: Comm, message: Message) -> None:
         """Take in a page: `{version, path, notebook, cells, is_headless}`."""
         page = Page(comm, client_of(message))
 
-        def hear(said: Mapping[str, Any]) -> None:
+        def hear(said: Message) -> None:
             page.asked = None
-            self._spawn(partial(self._heard, page, _data(said)))
+            self._spawn(partial(self._heard, page, data_of(said)))
 
         def close(_: object) -> None:
             page.is_closed = True
@@ -130,7 +137,7 @@ class Pages:
 
         comm.on_msg(hear)
         comm.on_close(close)
-        self._spawn(partial(self._opened, page, _data(message)))
+        self._spawn(partial(self._opened, page, data_of(message)))
 
     async def settled(self, *, has_page: bool) -> None:
         """Wait until all that pages have said so far is taken in.
@@ -155,39 +162,38 @@ class Pages:
 
     def ended(self, turn: "Turn", session: "Session") -> None:
         """Tell all pages of a turn that has ended."""
-        self._tell([_turn_message(turn.cell_id, turn.record), *_session_messages(session)])
+        self._tell([turn_message(turn.cell_id, turn.record), *session_messages(session)])
 
     def tell_turns(self, updates: "Iterable[CellUpdate]", session: "Session") -> None:
         """Have all pages write turns, the notebook's header, and what is stale."""
-        turns = [_turn_message(each.cell_id, each.record) for each in updates]
-        self._tell([*turns, *_session_messages(session)])
+        self._tell([*turn_messages(updates), *session_messages(session)])
 
     def show(self, cells: Sequence[CellOutputs]) -> None:
         """Have all pages show `cells` as they are."""
-        self._tell([_outputs_message(cells)])
+        self._tell([outputs_message(cells)])
 
     def show_ended(self, shown: CellOutputs) -> None:
         """Give those pages a last picture that do not get the outputs of the cell."""
         for page in self._listening():
             if page.follows is shown:
                 page.follows = None
-                self._send(page, [_outputs_message([shown])])
+                self._send(page, [outputs_message([shown])])
 
     def said(self, cell_id: str, index: int, messages: Sequence[Any]) -> None:
         """Tell runners what was said in a turn that goes on, from its message `index` on.
 
         Pages see it in the outputs of the cell.
         """
-        said = {"method": "said", "cell_id": cell_id, "index": index, "messages": messages}
+        said = said_message(cell_id, index, messages)
         for page in self._listening():
             if page.is_headless:
                 self._send(page, [said])
 
-    def _tell(self, messages: Sequence[Mapping[str, Any]]) -> None:
+    def _tell(self, messages: Sequence[Message]) -> None:
         for page in self._listening():
             self._send(page, messages)
 
-    def _send(self, page: Page, messages: Iterable[Mapping[str, Any]]) -> None:
+    def _send(self, page: Page, messages: Iterable[Message]) -> None:
         for message in messages:
             if message["method"] == "session":
                 if message["record"] == page.header:
@@ -208,12 +214,12 @@ class Pages:
 
     # What pages say
 
-    async def _opened(self, page: Page, data: Mapping[str, Any]) -> None:
+    async def _opened(self, page: Page, data: Message) -> None:
         page.is_headless = data.get("is_headless") is True
         self._pages.append(page)
         session = await self._session()
-        contents = await asyncio.to_thread(_contents, data)
-        path = self._located(data.get("path"), session.notebook)
+        contents = await asyncio.to_thread(contents_of, data)
+        path = self._place.located(data.get("path"), session.notebook)
 
         async def load() -> "list[CellUpdate]":
             return session.load(contents, path)
@@ -222,16 +228,16 @@ class Pages:
         missed = self._missed(contents, updates)
         self._send(page, _news(updates, missed))
         if session.id:
-            self._send(page, _session_messages(session))
-        self._send(page, [{"method": "ready", "kernel": KERNEL}])
+            self._send(page, session_messages(session))
+        self._send(page, [ready_message(KERNEL)])
         for shown in missed:
             if shown.is_running:
                 self._follow(page, shown)
         self._contact.set()
 
-    async def _rearranged(self, page: Page, data: Mapping[str, Any], session: "Session") -> None:
-        contents = await asyncio.to_thread(_contents, data)
-        if told := _told_in_full(data.get("cells")):
+    async def _rearranged(self, page: Page, data: Message, session: "Session") -> None:
+        contents = await asyncio.to_thread(contents_of, data)
+        if told := told_in_full(data):
             # It may have read its file again, and hold an older header.
             page.header = None
 
@@ -241,7 +247,7 @@ class Pages:
         updates: list[CellUpdate] = await self._on_engine(rearrange)
         self._send(page, _news(updates, self._restored(updates)))
         if session.id:
-            self._send(page, _session_messages(session))
+            self._send(page, session_messages(session))
 
     def _restored(self, updates: "Iterable[CellUpdate]") -> list[CellOutputs]:
         """Return what the cells show that a page has to be told about."""
@@ -265,7 +271,7 @@ class Pages:
                 missed[cell.id] = shown
         return list(missed.values())
 
-    async def _heard(self, page: Page, data: Mapping[str, Any]) -> None:
+    async def _heard(self, page: Page, data: Message) -> None:
         session = await self._session()
         if page not in self._pages and not page.is_closed:
             self._pages.append(page)
@@ -280,27 +286,10 @@ class Pages:
             case {"method": "saved"}:
                 session.saved()
             case {"method": "path"}:
-                if path := self._located(data.get("path"), None):
+                if path := self._place.located(data.get("path")):
                     session.moved(path)
             case _:
                 logger.debug("a page says %r", data.get("method"))
-
-    def _located(self, told: object, known: Path | None) -> Path | None:
-        """Return where the notebook is that a page calls `told`, relative to its server.
-
-        The kernel was started in the notebook's folder; what was `known` of the notebook then
-        tells where the server's root is, wherever the notebook is moved later.
-        """
-        if not isinstance(told, str) or not told.endswith(".ipynb") or "\0" in told:
-            return None
-        path = Path(told)
-        if path.is_absolute():
-            return path
-        if ".." in path.parts:
-            return None
-        if known is not None and known.parts[-len(path.parts) :] == path.parts:
-            self._root = Path(*known.parts[: -len(path.parts)])
-        return (self._root / path) if self._root else Path.cwd() / path.name
 
     def _forget(self, page: Page) -> None:
         page.follows = None
@@ -323,7 +312,7 @@ class Pages:
             await asyncio.sleep(PUSH_S)
             if shown.changes != sent and page.follows is shown and shown.is_running:
                 sent = shown.changes
-                self._send(page, [_outputs_message([shown])])
+                self._send(page, [outputs_message([shown])])
 
     def _spawn(self, work: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.get_running_loop().create_task(self._one_by_one(work))
@@ -338,51 +327,6 @@ class Pages:
                 logger.exception("what a page said could not be taken in")
 
 
-def _data(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    data: object = message["content"].get("data")
-    return cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {}
-
-
-def _contents(data: Mapping[str, Any]) -> "NotebookContents":
-    from crush_kernel.history.notebook import read_cells  # noqa: PLC0415 - see above
-
-    return read_cells(data.get("cells"), notebook=data.get("notebook"))
-
-
-def client_of(message: Mapping[str, Any]) -> str:
-    """Return the session of the client that has sent `message`."""
-    header = cast("Mapping[str, object]", message.get("header") or {})
-    return str(header.get("session", ""))
-
-
-def _told_in_full(cells: object) -> Collection[str]:
-    """Return the cells that a page tells everything of, not only that they are still there."""
-    listed = cast("list[object]", cells) if isinstance(cells, list) else []
-    entries = [cast("Mapping[str, object]", cell) for cell in listed if isinstance(cell, Mapping)]
-    return {str(cell.get("id")) for cell in entries if not _TOLD.isdisjoint(cell)}
-
-
-def _news(updates: "Iterable[CellUpdate]", shown: Sequence[CellOutputs]) -> list[Mapping[str, Any]]:
-    turns = [_turn_message(each.cell_id, each.record) for each in updates]
-    return [*turns, _outputs_message(shown)] if shown else turns
-
-
-def _turn_message(cell_id: str, record: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    return {"method": "turn", "cell_id": cell_id, "record": record}
-
-
-def _session_messages(session: "Session") -> list[Mapping[str, Any]]:
-    header = {
-        "method": "session",
-        "record": session.header(),
-        "revision": len(session.conversation.turns),
-    }
-    return [header, _stale_message(session)]
-
-
-def _stale_message(session: "Session") -> Mapping[str, Any]:
-    return {"method": "stale", "cells": list(session.conversation.stale())}
-
-
-def _outputs_message(cells: Sequence[CellOutputs]) -> Mapping[str, Any]:
-    return {"method": "outputs", "cells": [cell.message() for cell in cells]}
+def _news(updates: "Iterable[CellUpdate]", shown: Sequence[CellOutputs]) -> list[Message]:
+    turns = turn_messages(updates)
+    return [*turns, outputs_message(shown)] if shown else turns
