@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TextIO, assert_never, cast
+from typing import TextIO, assert_never
 
 from crush_kernel.cli.runevents import (
     CellFinished,
@@ -28,6 +28,7 @@ from crush_kernel.cli.runevents import (
 from crush_kernel.cli.turnnews import line
 from crush_kernel.kernel.plaintext import visible
 from crush_kernel.kernel.render import duration, thousands
+from crush_kernel.messages import object_in
 
 TITLE_CHARS = 76
 """Of a line in a terminal, so that a cell stays one."""
@@ -136,15 +137,10 @@ def _started(event: Started) -> str:
 
 def _argument(text: str) -> str:
     """Return the first argument of a call, which says the most, or all that was written."""
-    try:
-        match json.loads(text):
-            case {**arguments}:
-                values = cast("dict[str, object]", arguments).values()
-                return next((value for value in values if isinstance(value, str)), "")
-            case _:
-                return text
-    except (ValueError, RecursionError):
+    arguments = object_in(text)
+    if arguments is None:
         return text
+    return next((value for value in arguments.values() if isinstance(value, str)), "")
 
 
 _SIGNS: Mapping[str, Callable[[CellFinished], str]] = {

@@ -8,6 +8,8 @@ Main loop.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from crush_kernel.agent.events import (
@@ -100,7 +102,8 @@ class CellKeeper:
                 pass
 
     def _keep_draft(self) -> None:
-        for kind, text in _joined(self._draft):
+        for kind, chunks in groupby(self._draft, key=itemgetter(0)):
+            text = "".join(chunk for _, chunk in chunks)
             self._journal.drafted(
                 self.session.id, self.turn_id, self._step, self._attempt, kind, text
             )
@@ -109,14 +112,3 @@ class CellKeeper:
     @property
     def _journal(self) -> Journal:
         return self.session.journal
-
-
-def _joined(chunks: list[tuple[DraftKind, str]]) -> list[tuple[DraftKind, str]]:
-    """Return neighbors of one kind as one."""
-    joined: list[tuple[DraftKind, list[str]]] = []
-    for kind, text in chunks:
-        if joined and joined[-1][0] == kind:
-            joined[-1][1].append(text)
-        else:
-            joined.append((kind, [text]))
-    return [(kind, "".join(texts)) for kind, texts in joined]
