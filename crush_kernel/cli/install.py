@@ -6,20 +6,17 @@ import sys
 from pathlib import Path
 
 from crush_kernel.cli.kernelspecs import install_kernelspec
-
-WRONG_USAGE = 2
+from crush_kernel.cli.usage import UsageError
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Install the kernelspec where the arguments say, and say where that is."""
     name: str = arguments.name
     if not re.fullmatch(r"[A-Za-z0-9._-]+", name):
-        print(
-            f"crush-kernel: {name!r} cannot be the name of a kernelspec: "
-            "only letters, digits, '.', '-' and '_' can",
-            file=sys.stderr,
+        raise UsageError(
+            f"{name!r} cannot be the name of a kernelspec: "
+            "only letters, digits, '.', '-' and '_' can"
         )
-        return WRONG_USAGE
     prefix = Path(sys.prefix) if arguments.sys_prefix else arguments.prefix
     place = install_kernelspec(
         name=name, display_name=arguments.display_name, user=prefix is None, prefix=prefix

@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Final, cast
 
 from crush_kernel import __version__
-from crush_kernel.cli.usage import UsageError
+from crush_kernel.cli.usage import FAILED, exit_code_of
 from crush_kernel.errors import CrushKernelError
 
-FAILED: Final = 1
-WRONG_USAGE: Final = 2
 INTERRUPTED: Final = 130
 
 _EXAMPLES: Final = """\
@@ -76,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{_program(sys.argv[0])}: {error}", file=sys.stderr)
         if error.hint:
             print(error.hint, file=sys.stderr)
-        return WRONG_USAGE if isinstance(error, UsageError) else FAILED
+        return exit_code_of(error)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

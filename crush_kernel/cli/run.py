@@ -13,7 +13,6 @@ import os
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import anyio
 
@@ -23,11 +22,8 @@ from crush_kernel.cli.notebookrun import Choices, NotebookRun
 from crush_kernel.cli.runevents import Finished, Report, Started
 from crush_kernel.cli.runkernel import OUR_KERNELSPEC, choose_kernel, manager_for
 from crush_kernel.cli.runreport import json_report, people_report
-from crush_kernel.cli.usage import UsageError
+from crush_kernel.cli.usage import exit_code_of
 from crush_kernel.errors import CrushKernelError
-
-FAILED: Final = 1
-WRONG_USAGE: Final = 2
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,8 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         finished = _run(arguments, report)
     except CrushKernelError as error:
         if arguments.json:
-            code = WRONG_USAGE if isinstance(error, UsageError) else FAILED
-            report(Finished(exit_code=code, message=str(error)))
+            report(Finished(exit_code=exit_code_of(error), message=str(error)))
         raise
     report(finished)
     return finished.exit_code
