@@ -1,82 +1,14 @@
 """Which pages the kernel waits for, and which it stops talking to; without a process."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crush_kernel.kernel import pages as module
-from crush_kernel.kernel.mirror import Mirror
-from crush_kernel.kernel.pages import Pages
-from tests.fakes.livesession import LiveSession
-from tests.fakes.page import Page
-
-Json = dict[str, Any]
-Callback = Callable[[Json], None]
-
-WAIT_S = 10
-
-
-class FakeComm:
-    """The kernel's end of a comm, at whose other end is a page."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.answers = True
-        self.heard: list[str] = []
-        self._hear: Callback = lambda _: None
-        self._close: Callback = lambda _: None
-
-    def send(self, data: Mapping[str, Any]) -> None:
-        self.heard.append(data["method"])
-        for answer in self.page.hear(dict(data)):
-            if self.answers:
-                self.say(answer)
-
-    def on_msg(self, callback: Callback) -> None:
-        self._hear = callback
-
-    def on_close(self, callback: Callback) -> None:
-        self._close = callback
-
-    def say(self, data: Json) -> None:
-        self._hear({"content": {"data": data}})
-
-    def close(self) -> None:
-        self._close({"content": {"data": {}}})
-
-
-class Office:
-    """Pages in front of a session that lives in the same loop."""
-
-    def __init__(self, folder: Path) -> None:
-        self.live = LiveSession(folder)
-        self.pages = Pages(self._session, self._on_engine, Mirror())
-
-    async def _session(self) -> Any:  # noqa: ANN401 - the session
-        return self.live.session
-
-    async def _on_engine(self, work: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401
-        return await work()
-
-    async def open(self, *cells: str) -> FakeComm:
-        """Open a page and wait until it is taken in."""
-        comm = FakeComm(Page(*(cells or "ab")))
-        opening = {"content": {"data": comm.page.opening()}, "header": {"session": "client"}}
-        self.pages.on_open(comm, opening)
-        await self.settle()
-        return comm
-
-    async def settle(self) -> None:
-        await asyncio.wait_for(self.pages.settled(has_page=False), WAIT_S)
-
-    async def run(self, cell_id: str, text: str) -> None:
-        """Run a cell to its end and wait for the answers of the pages."""
-        turn = self.live.run(cell_id, text)
-        self.pages.ended(turn, self.live.session)
-        await self.settle()
+from tests.kernel.office import WAIT_S, Office
 
 
 @pytest.fixture
@@ -144,7 +76,7 @@ def test_what_has_not_changed_is_not_told_again(office: Office) -> None:
         assert news
         comm.say(news)
         await office.settle()
-        assert comm.heard == ["stale"]
+        assert comm.methods == ["stale"]
 
     run(main())
 
@@ -190,7 +122,7 @@ def test_the_first_cell_goes_on_when_a_page_is_taken_in(
         await asyncio.sleep(0)
         comm = await office.open()
         await cell
-        assert comm.heard == ["ready"]
+        assert comm.methods == ["ready"]
 
     run(main())
 

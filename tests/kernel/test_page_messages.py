@@ -1,0 +1,180 @@
+"""The two ends of comm `crush.notebook` say the same: ours is held against the examples.
+
+The extension's tests hold the page of the browser against the same list.
+"""
+
+import asyncio
+import copy
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import nbformat as untyped_nbformat
+import pytest
+
+from crush_kernel.cli.notebookpage import NotebookPage
+from crush_kernel.history.session import CellUpdate
+from crush_kernel.kernel.mirror import Mirror
+from crush_kernel.kernel.pages import Pages
+from tests.fakes.page import Page, PageCell
+from tests.kernel.office import WAIT_S, FakeComm, Office
+
+nbformat: Any = untyped_nbformat
+
+Json = dict[str, Any]
+
+FILE = Path(__file__).parents[2] / "labextension" / "src" / "__tests__" / "messages.json"
+MESSAGES: Json = json.loads(FILE.read_text(encoding="utf-8"))
+FROM_KERNEL: list[Json] = [*MESSAGES["fromKernel"], *MESSAGES["fromKernelToRunners"]]
+
+OPAQUE = frozenset(("record", "notebook", "crush", "outputs", "messages"))
+"""What the comm carries and does not look into."""
+
+
+def shape(value: object, key: str = "") -> Any:  # noqa: ANN401 - JSON
+    """Return the names and types in a message, as far as the comm looks into it."""
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, object]", value).items()
+        return "{}" if key in OPAQUE else {name: shape(each, name) for name, each in fields}
+    if isinstance(value, (list, tuple)):
+        items = cast("list[object]", value)
+        return "[]" if key in OPAQUE else [shape(item) for item in items]
+    return type(value).__name__
+
+
+def distinct(messages: list[Json]) -> list[Any]:
+    """Return the shapes of `messages`, each once, in an order of their own."""
+    return sorted({json.dumps(shape(message), sort_keys=True) for message in messages})
+
+
+def test_the_kernel_says_what_pages_expect(tmp_path: Path) -> None:
+    async def main() -> list[Json]:
+        office = Office(tmp_path)
+        runner = await office.open("a", "b", is_headless=True)
+        await office.run("a", "one")
+        await office.run("b", "two")
+        office.pages.said("a", 1, [{"role": "assistant"}])
+        await office.run("a", "again")
+        office.pages.tell_turns([CellUpdate("b", None)], office.live.session)
+        office.pages.show([Mirror().restore("a", [], 3)])
+        await office.settle()
+        return runner.heard
+
+    heard = asyncio.run(asyncio.wait_for(main(), WAIT_S))
+
+    some = [message for message in heard if message.get("cells") != []]
+    assert distinct(some) == distinct(FROM_KERNEL)
+
+
+class Recorder:
+    """A session that notes what it is asked for."""
+
+    id = ""
+    notebook = None
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def load(self, contents: Any, path: Path) -> list[CellUpdate]:  # noqa: ANN401 - what was read
+        turns = [cell.turn and cell.turn.id for cell in contents.cells]
+        self.calls.append(("load", contents.header.id, turns, path.name))
+        return []
+
+    def rearrange(self, cells: Any, *, told: Any) -> list[CellUpdate]:  # noqa: ANN401 - the same
+        self.calls.append(("rearrange", [cell.id for cell in cells], told))
+        return []
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any other method
+        def note(*arguments: object) -> None:
+            self.calls.append((name, *arguments))
+
+        return note
+
+
+def test_the_kernel_understands_what_pages_say() -> None:
+    recorder = Recorder()
+
+    async def session() -> Any:  # noqa: ANN401 - in the place of a session
+        return recorder
+
+    async def main() -> None:
+        pages = Pages(session, lambda work: work(), Mirror())
+        comm = FakeComm(Page())
+        pages.on_open(comm, {"content": {"data": MESSAGES["opening"]}})
+        for message in MESSAGES["fromPage"]:
+            comm.say(message)
+        await pages.settled(has_page=False)
+
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
+
+    assert recorder.calls == [
+        ("load", "s1", ["a.1", None], "notebook.ipynb"),
+        ("acknowledged", "a", "a.2", 3),
+        ("rearrange", ["a", "b", "c"], {"c"}),
+        ("saving",),
+        ("saved",),
+        ("moved", Path.cwd() / "other.ipynb"),
+    ]
+
+
+class Runner:
+    """The page of a run, on a notebook with the cells of the examples."""
+
+    def __init__(self) -> None:
+        self.notebook: Any = nbformat.v4.new_notebook(
+            metadata={"crush": MESSAGES["opening"]["notebook"]},
+            cells=[
+                nbformat.v4.new_code_cell(id=name, metadata={"crush": {"turn": f"{name}.1"}})
+                for name in ("a", "b")
+            ],
+        )
+        self.told: list[Any] = []
+        self.page = NotebookPage(
+            self.notebook,
+            Path("/home/me/work.ipynb"),
+            on_turn=self._note,
+            on_said=self._note,
+        )
+
+    def _note(self, *told: object) -> None:
+        self.told.append(told)
+
+    @property
+    def state(self) -> Any:  # noqa: ANN401 - all that can be seen of it
+        page = self.page
+        return copy.deepcopy((self.notebook, self.told, page.stale, page.is_ready, page.repainted))
+
+
+@pytest.mark.parametrize("message", FROM_KERNEL, ids=lambda message: message["method"])
+def test_a_runner_understands_what_the_kernel_says(message: Json) -> None:
+    runner = Runner()
+    before = runner.state
+
+    answers = runner.page.receive(copy.deepcopy(message))
+
+    assert runner.state != before
+    assert {*distinct(answers)} <= {*distinct(MESSAGES["fromPage"])}
+
+
+def test_what_a_runner_opens_the_comm_with_is_what_a_page_does() -> None:
+    opening = Runner().page.opening()
+
+    assert opening.keys() == MESSAGES["opening"].keys()
+    known = {name for cell in MESSAGES["opening"]["cells"] for name in cell}
+    assert {name for cell in opening["cells"] for name in cell} == known
+
+
+def test_the_page_of_the_tests_says_what_a_page_does() -> None:
+    page = Page(path="folder/notebook.ipynb")
+    told = MESSAGES["opening"]
+    page.crush = told["notebook"]
+    page.cells = [
+        PageCell(cell["id"], crush=cell.get("crush"), execution_count=cell["execution_count"])
+        for cell in told["cells"]
+    ]
+    assert page.opening() == told
+
+    answers = [answer for message in MESSAGES["fromKernel"] for answer in page.hear(message)]
+    page.cells.append(PageCell("c"))
+    assert [*answers, page.news()] == MESSAGES["fromPage"][:4]
