@@ -16,7 +16,8 @@ from crush_kernel.history.conversation import (
     count_calls,
 )
 from crush_kernel.history.repairer import Repairer
-from crush_kernel.messages import Message, ToolResult, Usage
+from crush_kernel.history.turn import Turn
+from crush_kernel.messages import Message, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.providers.base import Model, ToolSpec
 from crush_kernel.tools.base import AnyTool, Permit
@@ -124,8 +125,8 @@ class Agent:
             raise
         finally:
             self._dispatcher = None
-            self.conversation.end(end)
-            watcher.emit(self._finished(end, loop, anyio.current_time() - started))
+            turn = self.conversation.end(end)
+            watcher.emit(_finished(turn, end, loop, anyio.current_time() - started))
 
     def permission_for(self, watcher: Watcher) -> Permit:
         """Return a way to ask for permission outside of a tool call, such as for a file."""
@@ -136,17 +137,17 @@ class Agent:
         if self._dispatcher is not None:
             self._dispatcher.stop(call_id)
 
-    def _finished(self, end: TurnEnd, loop: TurnLoop, duration_s: float) -> TurnFinished:
-        messages = self.conversation.running
-        return TurnFinished(
-            end=end,
-            usage=sum((m.usage for m in messages if m.usage), Usage()),
-            context_tokens=context_tokens(messages),
-            steps=loop.steps,
-            tool_calls=count_calls(messages),
-            retries=loop.retries,
-            duration_s=duration_s,
-        )
+
+def _finished(turn: Turn, end: TurnEnd, loop: TurnLoop, duration_s: float) -> TurnFinished:
+    return TurnFinished(
+        end=end,
+        usage=turn.usage,
+        context_tokens=context_tokens(turn.messages),
+        steps=loop.steps,
+        tool_calls=count_calls(turn.messages),
+        retries=loop.retries,
+        duration_s=duration_s,
+    )
 
 
 def spec_of(tool: AnyTool) -> ToolSpec:

@@ -75,7 +75,7 @@ class Dispatcher:
     keeper: Keeper
     _running: dict[str, CancelScope] = field(default_factory=dict[str, CancelScope])
     _tails: dict[str, str] = field(default_factory=dict[str, str])
-    """What unfinished calls have printed last, so that a stop does not lose it."""
+    """What running calls have printed last, so that a stop does not lose it."""
 
     async def call_tools(
         self, calls: tuple[ToolCall, ...], *, record: Callable[[Message], None]
@@ -131,20 +131,14 @@ class Dispatcher:
         finally:
             self._running.pop(call.id, None)
             duration = anyio.current_time() - started
+            tail = self._tails.pop(call.id, "")
             if output is None:
-                output = self._cut_short(call, is_stopped=scope.cancelled_caught)
+                output = _cut_short(tail, is_stopped=scope.cancelled_caught)
             result = _result(call, output, settled, duration)
             logger.info("%s took %.3f s: %s", call.name, duration, output.summary)
             self.keeper.answer(result)
             answer(result)
             self.emit(ToolFinished(result, duration))
-
-    def _cut_short(self, call: ToolCall, *, is_stopped: bool) -> ToolOutput:
-        """Return why there is no result, with what the call had printed."""
-        reason, summary = (STOPPED, "stopped") if is_stopped else (INTERRUPTED, "interrupted")
-        tail = self._tails.get(call.id, "").rstrip()
-        text = f"{reason}\nIts last output:\n{tail}" if tail else reason
-        return ToolOutput(text, is_error=True, summary=summary)
 
     def _progress(self, call: ToolCall, tail: str) -> None:
         self._tails[call.id] = tail
@@ -271,6 +265,14 @@ def _result(
         media=output.media,
         metadata=facts,
     )
+
+
+def _cut_short(tail: str, *, is_stopped: bool) -> ToolOutput:
+    """Return why there is no result, with what the call had printed last."""
+    reason, summary = (STOPPED, "stopped") if is_stopped else (INTERRUPTED, "interrupted")
+    printed = tail.rstrip()
+    text = f"{reason}\nIts last output:\n{printed}" if printed else reason
+    return ToolOutput(text, is_error=True, summary=summary)
 
 
 def _denial(reason: str) -> str:
