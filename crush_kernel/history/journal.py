@@ -373,10 +373,6 @@ class Journal:
         name, turn = well_formed(session), well_formed(turn_id)
         return self._read(lambda c: rows.record_of(c, name, turn), None)
 
-    def records(self, session: str) -> dict[str, JsonObject]:
-        """Return the records of all turns of a session by turn, in the order of running."""
-        return self._read(lambda c: rows.records_of(c, well_formed(session)), {})
-
     def outputs(self, session: str, turn_id: str) -> tuple[list[Output], int | None] | None:
         """Return what the cell of a turn showed, and its execution count, if that is kept."""
         name, turn = well_formed(session), well_formed(turn_id)

@@ -211,17 +211,6 @@ def record_of(connection: sqlite3.Connection, session: str, turn_id: str) -> Jso
     return json_object(row[0]) if row else None
 
 
-def records_of(connection: sqlite3.Connection, session: str) -> dict[str, JsonObject]:
-    """Return the records of all turns of a session by turn, in the order in which they ran."""
-    query = "SELECT turn, record FROM turns WHERE session = ? ORDER BY number"
-    # One by one: all of them as bytes, and as objects, would be in memory twice.
-    return {
-        turn_id: record
-        for turn_id, data in connection.execute(query, (session,))
-        if (record := json_object(data)) is not None
-    }
-
-
 def outputs_of(
     connection: sqlite3.Connection, session: str, turn_id: str
 ) -> tuple[list[Output], int | None] | None:

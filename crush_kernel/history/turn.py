@@ -77,19 +77,6 @@ class Turn:
         return sum((m.usage for m in self.messages if m.usage), Usage())
 
 
-def newest(turns: Iterable[Turn]) -> dict[str, Turn]:
-    """Return the newest of `turns` by turn id.
-
-    The order of `turns` does not matter, nor how they are grouped into several calls.
-    """
-    found: dict[str, Turn] = {}
-    for turn in turns:
-        known = found.get(turn.id)
-        if known is None or turn.age > known.age:
-            found[turn.id] = turn
-    return found
-
-
 def digest_of(messages: Iterable[Message]) -> str:
     """Return a hash of what `messages` say to a model: 32 hex digits.
 

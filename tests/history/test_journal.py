@@ -32,7 +32,7 @@ from crush_kernel.history.journal import FILE_NAME, FileVersion, Journal, Stored
 from crush_kernel.history.record import read_turn, write_turn
 from crush_kernel.history.replay import fold
 from crush_kernel.history.turn import Turn, digest_of
-from crush_kernel.messages import Message, Text, ToolResult
+from crush_kernel.messages import JsonObject, Message, Text, ToolResult
 from tests.history.entry_strategies import later_entries, turns
 
 SESSION = "s"
@@ -69,6 +69,10 @@ def ended(cell_id: str, run: int = 1, *, revision: int = 3, said: str = "Go") ->
     messages = (Message("user", (Text(said),)),)
     turn = Turn(cell_id, run, messages, revision, "end_turn", digest=digest_of(messages))
     return replace(turn, record=write_turn(turn))
+
+
+def records_in(journal: Journal) -> dict[str, JsonObject | None]:
+    return {kept.id: journal.record(SESSION, kept.id) for kept in journal.turns(SESSION)}
 
 
 def keep(journal: Journal, turn: Turn, *, session: str = SESSION) -> None:
@@ -204,7 +208,7 @@ def test_a_turn_that_ended_takes_the_place_of_its_entries(
     outputs = [{"output_type": "stream", "name": "stdout", "text": "x"}]
     journal.ended(SESSION, turn, outputs, 7)
     assert journal.record(SESSION, turn.id) == turn.record
-    assert journal.records(SESSION) == {turn.id: turn.record}
+    assert records_in(journal) == {turn.id: turn.record}
     assert journal.outputs(SESSION, turn.id) == (outputs, 7)
     assert journal.recover(SESSION) == []
     assert query(directory, "SELECT count(*) FROM entries") == 0
@@ -263,7 +267,7 @@ def test_turns_from_a_file_are_kept_where_they_are_newer(journal: Journal) -> No
     ]
     journal.imported(SESSION, theirs)
     records = {turn.id: turn.record for turn in [*mine, theirs[2], theirs[3]]}
-    assert journal.records(SESSION) == records
+    assert records_in(journal) == records
     saved = {turn.cell_id for turn in journal.turns(SESSION) if turn.is_saved}
     assert saved == {"same", "newer", "unknown"}
     assert journal.outputs(SESSION, "same.1") == ([], 1)
@@ -354,7 +358,7 @@ def test_a_turn_that_runs_is_not_recovered(journal: Journal) -> None:
     journal.said(SESSION, TURN.id, PROMPT)
     assert journal.recover(SESSION) == []
     journal.ended(SESSION, turn := ended("c1"), [], None)
-    assert journal.records(SESSION) == {turn.id: turn.record}
+    assert records_in(journal) == {turn.id: turn.record}
 
 
 def test_what_comes_before_or_after_a_turn_is_none_of_it(
@@ -365,7 +369,7 @@ def test_what_comes_before_or_after_a_turn_is_none_of_it(
     journal.published(SESSION, TURN.id, "display_data", display("late", "1"))
     assert query(directory, "SELECT count(*) FROM entries") == 0
     assert next_kernel().recover(SESSION) == []
-    assert journal.records(SESSION) == {turn.id: turn.record}
+    assert records_in(journal) == {turn.id: turn.record}
 
 
 def test_a_turn_that_begins_again_begins_with_nothing(
@@ -544,7 +548,7 @@ import sys
 from pathlib import Path
 from crush_kernel.history.journal import Journal
 from crush_kernel.history.turn import Turn
-from crush_kernel.messages import Message, Text
+from crush_kernel.messages import JsonObject, Message, Text
 from tests.history.test_journal import ended
 directory, session = Path(sys.argv[1]), sys.argv[2]
 journal = Journal.open(directory)

@@ -1,4 +1,4 @@
-"""Which turn is the newest, and what makes two turns say the same."""
+"""What makes two turns say the same."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from crush_kernel.history.turn import Turn, digest_of, newest, source_digest
+from crush_kernel.history.turn import digest_of, source_digest
 from crush_kernel.messages import (
     Media,
     Message,
@@ -24,46 +24,6 @@ from crush_kernel.messages import (
     Usage,
 )
 from tests.history.values import WILD, WRITTEN, histories_of
-
-ages = st.builds(
-    Turn,
-    st.sampled_from(["a", "b"]),
-    st.integers(1, 3),
-    revision=st.integers(0, 2),
-    digest=st.sampled_from(["", "x", "y"]),
-)
-turns = st.lists(ages, max_size=6)
-
-
-def ages_of(*groups: list[Turn]) -> dict[str, tuple[int, int, str]]:
-    found = newest(turn for group in groups for turn in group)
-    return {name: turn.age for name, turn in found.items()}
-
-
-@given(turns, turns)
-def test_it_does_not_matter_which_source_is_read_first(one: list[Turn], other: list[Turn]) -> None:
-    assert ages_of(one, other) == ages_of(other, one)
-
-
-@given(turns, turns, turns)
-def test_it_does_not_matter_which_sources_are_brought_together_first(
-    one: list[Turn], two: list[Turn], three: list[Turn]
-) -> None:
-    first = list(newest([*one, *two]).values())
-    last = list(newest([*two, *three]).values())
-    assert ages_of(first, three) == ages_of(one, last)
-
-
-@given(turns)
-def test_reading_a_source_twice_brings_nothing_new(one: list[Turn]) -> None:
-    assert newest([*one, *one]) == newest(one)
-
-
-@given(turns)
-def test_every_turn_is_there_in_its_newest_state(one: list[Turn]) -> None:
-    found = newest(one)
-    assert {turn.id for turn in one} == set(found)
-    assert all(found[turn.id].age >= turn.age for turn in one)
 
 
 def user(*parts: Part) -> tuple[Message, ...]:
