@@ -9,7 +9,7 @@ Main loop.
 from dataclasses import dataclass, field
 from typing import Any
 
-from crush_kernel.history.outputs import apply_output, saved_outputs
+from crush_kernel.history.outputs import apply_output
 
 MAX_CHARS = 16_000_000
 """Of all outputs together, roughly; the cell that runs is always kept."""
@@ -30,15 +30,6 @@ class CellOutputs:
         """Take in one output message."""
         apply_output(self.outputs, msg_type, content)
         self.changes += 1
-
-    def message(self) -> dict[str, Any]:
-        """Return it as the comm tells it."""
-        return {
-            "cell_id": self.cell_id,
-            "outputs": saved_outputs(self.outputs),
-            "execution_count": None if self.is_running else self.execution_count,
-            "is_running": self.is_running,
-        }
 
 
 class Mirror:

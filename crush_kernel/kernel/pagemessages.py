@@ -9,6 +9,7 @@ all three.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from crush_kernel.history.outputs import saved_outputs
 from crush_kernel.kernel.mirror import CellOutputs
 
 if TYPE_CHECKING:
@@ -79,7 +80,16 @@ def session_messages(session: "Session") -> list[Message]:
 
 def outputs_message(cells: Sequence[CellOutputs]) -> Message:
     """Have cells show what they show here."""
-    return {"method": "outputs", "cells": [cell.message() for cell in cells]}
+    return {"method": "outputs", "cells": [_picture(cell) for cell in cells]}
+
+
+def _picture(shown: CellOutputs) -> Message:
+    return {
+        "cell_id": shown.cell_id,
+        "outputs": saved_outputs(shown.outputs),
+        "execution_count": None if shown.is_running else shown.execution_count,
+        "is_running": shown.is_running,
+    }
 
 
 def said_message(cell_id: str, index: int, messages: Sequence[Any]) -> Message:
