@@ -1,6 +1,7 @@
 import type { ICellModel } from '@jupyterlab/cells';
 import type { Notebook } from '@jupyterlab/notebook';
 import type { IDisposable } from '@lumino/disposable';
+import { Signal } from '@lumino/signaling';
 
 /** How long after a cell was painted its height may change: Markdown is rendered later. */
 const SETTLE_MS = 1000;
@@ -22,6 +23,7 @@ export class ScrollKeeper implements IDisposable {
 
   dispose(): void {
     this._isDisposed = true;
+    Signal.disconnectReceiver(this);
     this._observer.disconnect();
   }
 

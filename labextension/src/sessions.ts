@@ -54,8 +54,8 @@ export class NotebookSessions {
     });
     const scroll = new ScrollKeeper(notebook);
     marks.show(session.stale);
-    session.staleChanged.connect(() => marks.show(session.stale));
-    session.painting.connect((_, cells) => scroll.follow(cells));
+    session.staleChanged.connect(() => marks.show(session.stale), marks);
+    session.painting.connect((_, cells) => scroll.follow(cells), scroll);
     return { session, marks, scroll };
   }
 
