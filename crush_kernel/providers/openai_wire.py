@@ -13,7 +13,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final, Literal, TypeVar
@@ -174,11 +174,14 @@ class RequestEncoder:
         if group.is_reply:
             yield from self._reply(group.messages[0], group.start)
             return
+        blocks: list[tuple[Place, JsonObject]] = []
         results = list(_placed(group, ToolResult))
         for place, result in results:
-            fields = _result(result, self._id(result.call_id), self._info)
-            yield _Said(fields, (place,))
-        rest = [*self._files(results), *self._prompts(group)]
+            call_id = self._id(result.call_id)
+            files = [(media, _media_block(media, self._info)) for media in result.media]
+            yield _Said(_result(result, call_id, files), (place,))
+            blocks += ((place, block) for block in _labeled(files, call_id))
+        rest = [*([_user(blocks)] if blocks else ()), *self._prompts(group)]
         if results and rest and self._dialect.answers_results:
             yield _Said({"role": "assistant", "content": _INTERRUPTED})
         yield from rest
@@ -198,18 +201,6 @@ class RequestEncoder:
             if reasoning or calls:
                 fields[field] = reasoning
         yield _Said(fields, _places(texts), _places(calls))
-
-    def _files(self, results: "Sequence[tuple[Place, ToolResult]]") -> "Iterator[_Said]":
-        """Yield the message that carries the files of `results`, if any can be carried."""
-        blocks: list[tuple[Place, JsonObject]] = []
-        for place, result in results:
-            for media in result.media:
-                if (block := _media_block(media, self._info)) is not None:
-                    name = f", {media.name}" if media.name else ""
-                    label = f"[The file of the tool result {self._id(result.call_id)}{name}:]"
-                    blocks += ((place, {"type": "text", "text": label}), (place, block))
-        if blocks:
-            yield _user(blocks)
 
     def _prompts(self, group: Group) -> "Iterator[_Said]":
         for index, message in enumerate(group.messages, group.start):
@@ -345,12 +336,23 @@ def _call(call: ToolCall, call_id: str) -> JsonValue:
     }
 
 
-def _result(result: ToolResult, call_id: str, info: ModelInfo) -> JsonObject:
+def _labeled(
+    files: Iterable[tuple[Media, JsonObject | None]], call_id: str
+) -> Iterator[JsonObject]:
+    """Yield the blocks of `files`, those of one result, each after words that say whose it is."""
+    for media, block in files:
+        if block is not None:
+            name = f", {media.name}" if media.name else ""
+            yield {"type": "text", "text": f"[The file of the tool result {call_id}{name}:]"}
+            yield block
+
+
+def _result(
+    result: ToolResult, call_id: str, files: Iterable[tuple[Media, JsonObject | None]]
+) -> JsonObject:
     notes = [
-        "[The file is in the message after the results.]"
-        if _media_block(media, info)
-        else _left_out(media)
-        for media in result.media
+        _left_out(media) if block is None else "[The file is in the message after the results.]"
+        for media, block in files
     ]
     # The API has no flag for failure, and not every error text says that it is one.
     head = "Error: " if result.is_error and not result.content.lower().startswith("error") else ""
