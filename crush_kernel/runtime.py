@@ -25,7 +25,7 @@ from crush_kernel.errors import CrushKernelError
 from crush_kernel.history.conversation import CellRun
 from crush_kernel.history.journal import Journal
 from crush_kernel.history.notebook import NotebookContents
-from crush_kernel.history.notebookfile import path_in, read_notebook_file
+from crush_kernel.history.notebookfile import path_in, path_told, read_notebook_file
 from crush_kernel.history.ownership import user_mark
 from crush_kernel.history.redactedstream import redacted_so_far
 from crush_kernel.history.redaction import Redactor
@@ -119,7 +119,9 @@ class Runtime:
         if not self.session.is_loaded:
             if self.session.notebook is None and (notebook := path_in(cell_id)):
                 self.session.moved(notebook)
-            contents = await anyio.to_thread.run_sync(_contents_of, self.session.notebook)
+            contents = await anyio.to_thread.run_sync(
+                _contents_of, self.session.notebook, abandon_on_cancel=True
+            )
             if not self.session.is_loaded:
                 self.session.load_file(contents)
 
@@ -216,7 +218,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
         clean=redactor.redact_json,
         mark=user_mark(settings.directories.data),
     )
-    session = Session(journal=journal, redactor=redactor, notebook=notebook_path(environ))
+    session = Session(journal=journal, redactor=redactor, notebook=path_told(environ))
     clean = partial(redacted_so_far, redactor=redactor)
     async with Shell(settings.environ, clean=clean) as shell:
         runtime = _build(settings, paths, state, shell, session)
@@ -233,16 +235,6 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
 
 def _contents_of(notebook: Path | None) -> NotebookContents:
     return NotebookContents() if notebook is None else read_notebook_file(notebook)
-
-
-def notebook_path(environ: Mapping[str, str]) -> Path | None:
-    """Return the notebook that the server started the kernel for, if it says so.
-
-    Source: jupyter_server sets `JPY_SESSION_NAME`; it goes stale when the file is renamed.
-    """
-    name = environ.get("JPY_SESSION_NAME", "")
-    path = Path(name) if name.endswith(".ipynb") and "\0" not in name else None
-    return path if path is not None and path.is_absolute() else None
 
 
 def _build(

@@ -1,7 +1,7 @@
 """A notebook's file, read where no page tells what is in it. Never written here."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -74,10 +74,21 @@ def path_in(cell_id: str) -> Path | None:
     if not cell_id.startswith(_VSCODE):
         return None
     with suppress(ValueError):
-        name = unquote(urlsplit(cell_id).path)
-        if name.endswith(".ipynb") and "\0" not in name and Path(name).is_absolute():
-            return Path(name)
+        return _notebook_called(unquote(urlsplit(cell_id).path))
     return None
+
+
+def path_told(environ: Mapping[str, str]) -> Path | None:
+    """Return the notebook that the server started the kernel for, if it says so.
+
+    Source: jupyter_server sets `JPY_SESSION_NAME`; it goes stale when the file is renamed.
+    """
+    return _notebook_called(environ.get("JPY_SESSION_NAME", ""))
+
+
+def _notebook_called(name: str) -> Path | None:
+    is_path = name.endswith(".ipynb") and "\0" not in name and Path(name).is_absolute()
+    return Path(name) if is_path else None
 
 
 def written_at(path: Path) -> datetime | None:

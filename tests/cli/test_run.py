@@ -12,9 +12,10 @@ import nbformat
 import pytest
 
 from tests.fakes import headless
+from tests.fakes.eventful import REFUSED, settings
 from tests.fakes.headless import markdown
 from tests.fakes.offline import LONG, turn, wants
-from tests.fakes.provider.replies import Call, HttpReply, Reply, Say, Think, say
+from tests.fakes.provider.replies import Call, Reply, Say, Think, say
 from tests.fakes.provider.server import FakeProvider
 from tests.fakes.runs import LIMIT_S, Done, Place, family, is_gone, kernel_of, wait_until
 
@@ -445,22 +446,6 @@ def assert_goes_on(place: Place) -> None:
     assert_kept_well(place.notebook)
 
 
-def provider_settings(provider: FakeProvider, protocol: str) -> dict[str, str]:
-    if protocol == "anthropic":
-        address, model = provider.url, "anthropic/claude-sonnet-4-5"
-    else:
-        address, model = provider.openai_url, "openai/gpt-5-mini"
-    name = protocol.upper()
-    return {
-        f"{name}_BASE_URL": address,
-        f"{name}_API_KEY": "sk-ant-0123456789abcdef",
-        "CRUSH_MODEL": model,
-    }
-
-
-REFUSED = HttpReply(401, {"error": {"type": "authentication_error", "message": "no"}})
-
-
 @pytest.mark.parametrize(
     ("protocol", "has_journal"),
     [
@@ -474,7 +459,7 @@ def test_a_resumed_run_sends_what_was_said_before_byte_for_byte(
     protocol: str,
     has_journal: bool,  # noqa: FBT001 - a case
 ) -> None:
-    place.environ = provider_settings(provider, protocol)
+    place.environ = settings(protocol, provider)
     place.write("look around", "and now", "go on")
     look = Reply((Think("Where am I?"), Say("I look."), Call("ls", {"path": "."})))
     provider.play(look, say("Two files."), say("Fine."), REFUSED)

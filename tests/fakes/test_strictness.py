@@ -253,13 +253,19 @@ def test_anthropic_takes(provider: FakeProvider, body: Json) -> None:
         pytest.param(anthropic_body(user("hi"), max_tokens=0), "max_tokens", id="max_tokens of 0"),
         pytest.param(
             anthropic_body(
-                user("hi"), assistant({"type": "thinking", "thinking": "x", "signature": "y"})
+                user("hi"),
+                assistant({"type": "thinking", "thinking": "x", "signature": "y"}, "ok"),
+                user("go on"),
             ),
             "Invalid `signature`",
             id="thinking it never sent",
         ),
         pytest.param(
-            anthropic_body(user("hi"), assistant({"type": "redacted_thinking", "data": "y"})),
+            anthropic_body(
+                user("hi"),
+                assistant({"type": "redacted_thinking", "data": "y"}, "ok"),
+                user("go on"),
+            ),
             "Invalid `data`",
             id="redacted thinking it never sent",
         ),

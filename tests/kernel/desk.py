@@ -8,12 +8,11 @@ from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
+from tests.fakes.eventful import settings
 from tests.fakes.kernel import RunningKernel, running_kernel
 from tests.fakes.page import Page
 from tests.fakes.provider.server import FakeProvider
 from tests.fakes.tab import Tab, opened
-
-KEY = "sk-ant-0123456789abcdef"
 
 
 class Desk:
@@ -31,11 +30,7 @@ class Desk:
 
     def start(self, **more: str) -> RunningKernel:
         """Start a kernel in the folder."""
-        env = {
-            "ANTHROPIC_BASE_URL": self.provider.url,
-            "ANTHROPIC_API_KEY": KEY,
-            "CRUSH_MODEL": "anthropic/claude-sonnet-4-5",
-        }
+        env = settings("anthropic", self.provider)
         kernel = running_kernel(cwd=self.cwd, home=self.home, env=env | more)
         return self.stack.enter_context(kernel)
 

@@ -31,7 +31,7 @@ def words(first: int, last: int) -> str:
 
 
 SCRIPT = (
-    turn("Tell me.", {"text": words(0, 120), "pace_s": 0.01}),
+    turn("Tell me.", {"text": words(0, 60), "pace_s": 0.01}),
     turn(
         "Look around.",
         {"text": words(200, 230), "pace_s": 0.01, **wants("ls", path=".")},
@@ -44,14 +44,14 @@ SCRIPT = (
         | wants("bash", command="echo made > made.txt; echo word345", description="make"),
         {"text": words(350, 400), "pace_s": 0.01},
     ),
-    turn("Once more.", {"text": words(500, 620), "pace_s": 0.01}),
+    turn("Once more.", {"text": words(500, 560), "pace_s": 0.01}),
 )
 
 CELLS = {
     "a": "Tell me.",
     "b": "Look around.",
     "c": "Make it.",
-    "d": "!for i in 0 1 2 3; do echo word40$i; sleep 0.2; done",
+    "d": "!for i in 0 1 2 3; do echo word40$i; sleep 0.1; done",
     "e": "Once more.",
 }
 
@@ -184,5 +184,5 @@ def test_a_session_that_was_killed_comes_to_the_same(
 def test_the_session_has_said_all_there_is_to_say(undisturbed: tuple[Page, int]) -> None:
     page, outputs = undisturbed
     assert [end_of(page, cell) for cell in CELLS] == ["end_turn"] * 5
-    assert {*WORD.findall(str(said(page)))} >= {*words(0, 120).split(), *words(500, 620).split()}
+    assert {*WORD.findall(str(said(page)))} >= {*words(0, 60).split(), *words(500, 560).split()}
     assert outputs > 30

@@ -367,13 +367,14 @@ def interrupted_question(desk: Desk, tab: Tab) -> str:
     return "I make it."
 
 
-@pytest.mark.parametrize("shows_file", [False, True], ids=["the page stays", "the page is gone"])
 @pytest.mark.parametrize(
-    "moment",
+    ("moment", "shows_file"),
     [
-        pytest.param(interrupted_stream, id="in a reply"),
-        pytest.param(interrupted_tool, id="in a call"),
-        pytest.param(interrupted_question, id="at a question"),
+        pytest.param(interrupted_stream, True, id="in a reply, the page is gone"),
+        pytest.param(interrupted_tool, True, id="in a call, the page is gone"),
+        pytest.param(interrupted_question, True, id="at a question, the page is gone"),
+        # With a widget, which must not stay.
+        pytest.param(interrupted_question, False, id="at a question, the page stays"),
     ],
 )
 def test_what_a_killed_kernel_has_shown_is_there_and_known(
