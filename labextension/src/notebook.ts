@@ -7,16 +7,18 @@ import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { LineWrap } from './linewrap';
 import { CrushNotebooks } from './notebooks';
+import { showMarkdownInOrder } from './orderedmarkdown';
 import { ICrushNotebooks } from './tokens';
 
 const CRUSH_CLASS = 'crush-notebook';
 
 const TRACKER_PLUGIN_ID = '@jupyterlab/notebook-extension:tracker';
 
-/** Mark the notebooks that have a Crush kernel, and wrap the lines of their cells. */
+/** Mark the notebooks that have a Crush kernel, and show their prompts and replies well. */
 export const notebookPlugin: JupyterFrontEndPlugin<ICrushNotebooks> = {
   id: 'crush-kernel:notebook',
-  description: 'Marks Crush notebooks and wraps the lines of their cells.',
+  description:
+    'Marks Crush notebooks, wraps the lines of their cells, and keeps streaming text in order.',
   autoStart: true,
   provides: ICrushNotebooks,
   requires: [INotebookTracker],
@@ -32,6 +34,7 @@ export const notebookPlugin: JupyterFrontEndPlugin<ICrushNotebooks> = {
       panel.toggleClass(CRUSH_CLASS, isCrush);
       if (isCrush) {
         lineWrap.enable(panel.content);
+        showMarkdownInOrder(panel.content.rendermime);
       } else {
         lineWrap.restore(panel.content);
       }

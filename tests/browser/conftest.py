@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Generator
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser.jupyter import App, Notebook, Server, chromium, jupyter_server, write_notebook
 from tests.fakes.offline import offline_script
@@ -15,6 +15,9 @@ ARGUMENTS = (
 )  # fmt: skip
 
 OpenNotebook = Callable[..., Notebook]
+
+# Five seconds, as it comes, are short on two busy cores.
+expect.set_options(timeout=20_000)
 
 
 # Not for the session: while Playwright runs, no other test of the process can have a loop.

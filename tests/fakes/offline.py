@@ -28,7 +28,7 @@ SCRIPT = (
     turn(
         "make a file",
         {"text": "I make it.", **wants("write", file_path="new.txt", content="made\n")},
-        [{"if_denied": True, "text": "As you like."}, {"text": "It is made."}],
+        [{"if_denied": True, "text": "As you like."}, {"text": "It is made.", "pace_s": 0.2}],
     ),
     turn("fail", {"error": "authentication_failed"}),
     turn("look", wants("ls", path="."), {"text": "That is all."}),

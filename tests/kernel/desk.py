@@ -30,7 +30,7 @@ class Desk:
 
     def start(self, **more: str) -> RunningKernel:
         """Start a kernel in the folder."""
-        env = settings("anthropic", self.provider)
+        env = settings("openai", self.provider)
         kernel = running_kernel(cwd=self.cwd, home=self.home, env=env | more)
         return self.stack.enter_context(kernel)
 

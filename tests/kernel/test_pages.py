@@ -95,7 +95,7 @@ def test_a_page_is_told_what_to_write_and_what_is_stale(shared: tuple[Desk, Runn
     assert tab.page[a].record is None, "it is kept in one place"
     record = tab.page[a].crush
     assert record
-    assert (record["end"], record["model"]) == ("end_turn", "anthropic/claude-sonnet-4-5")
+    assert (record["end"], record["model"]) == ("end_turn", "openai/gpt-5-mini")
     assert "Ask more." in json.dumps(record["messages"])
 
     cell = tab.page.delete(a)
