@@ -100,7 +100,11 @@ def test_a_language_that_loads_late_does_not_bring_back_what_was_shown(
     allow = notebook.button(0, "Allow once")
     expect(allow).to_be_visible()
     held: list[Route] = []
-    notebook.page.route(re.compile(r"\.js(\?|$)"), lambda route: held.append(route))
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    notebook.page.route(re.compile(r"\.js(\?|$)"), hold)
     allow.click()
     notebook.wait_done(0)
     notebook.wait_until(lambda: bool(held))
