@@ -81,6 +81,11 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     max_output_tokens: int = 0
     """Zero leaves the choice to the adapter."""
+    reminder: str = ""
+    """Said after everything else, for this request only: never kept, never cached."""
+    forbids_tools: bool = False
+    """The model must not call a tool; `tools` are sent all the same, being part of what is
+    cached."""
 
 
 @dataclass(frozen=True, slots=True)
