@@ -35,7 +35,7 @@ from crush_kernel.history.turn import TurnState
 from crush_kernel.messages import Message, ShellCommand
 from crush_kernel.permissions.gate import Gate
 from crush_kernel.prompt.place import gather_facts
-from crush_kernel.prompt.system import render
+from crush_kernel.prompt.system import SystemPrompt, render
 from crush_kernel.providers.base import Model, ModelInfo
 from crush_kernel.providers.selection import Providers
 from crush_kernel.shell.runner import CommandResult, Shell
@@ -240,7 +240,7 @@ def _contents_of(notebook: Path | None) -> NotebookContents:
 def _build(
     settings: Settings, paths: PathPolicy, state: State, shell: Shell, session: Session
 ) -> Runtime:
-    async def system_prompt() -> str:
+    async def system_prompt() -> SystemPrompt:
         today = datetime.now().astimezone().date()
         return render(gather_facts(cwd=paths.cwd, project_root=paths.root, today=today))
 

@@ -19,6 +19,7 @@ from crush_kernel.history.repairer import Repairer
 from crush_kernel.history.turn import Turn
 from crush_kernel.messages import Message, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
+from crush_kernel.prompt.system import SystemPrompt
 from crush_kernel.providers.base import Model, ToolSpec
 from crush_kernel.tools.base import AnyTool, Permit
 
@@ -70,7 +71,7 @@ class Agent:
         *,
         tools: tuple[AnyTool, ...],
         gate: Gate,
-        system_prompt: Callable[[], Awaitable[str]],
+        system_prompt: Callable[[], Awaitable[SystemPrompt]],
         conversation: Conversation | None = None,
         limits: Limits | None = None,
     ) -> None:

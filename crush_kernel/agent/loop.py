@@ -39,6 +39,7 @@ from crush_kernel.history.quarantine import blamed
 from crush_kernel.history.repair import INTERRUPTED
 from crush_kernel.history.repairer import Repairer
 from crush_kernel.messages import Message, Text, ToolCall, ToolResult, Usage, calls_of
+from crush_kernel.prompt.system import SystemPrompt
 from crush_kernel.providers.base import (
     Accumulator,
     Model,
@@ -59,7 +60,7 @@ class TurnLoop:
 
     conversation: Conversation
     model: Model
-    system_prompt: Callable[[], Awaitable[str]]
+    system_prompt: Callable[[], Awaitable[SystemPrompt]]
     tools: tuple[ToolSpec, ...]
     dispatcher: Dispatcher
     repairer: Repairer
@@ -103,8 +104,10 @@ class TurnLoop:
         """Send the conversation and record the reply; once more without what is refused of it."""
         self.steps += 1
         self.emit(StepStarted(self.steps))
-        system = await self.system_prompt()
-        request = ModelRequest(system, self._outgoing(), self.tools)
+        prompt = await self.system_prompt()
+        for notice in prompt.notices:
+            self.emit(Notice(notice))
+        request = ModelRequest(prompt.text, self._outgoing(), self.tools)
         try:
             await self._ask(request)
         except RequestRejected as refusal:

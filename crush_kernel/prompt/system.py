@@ -8,6 +8,32 @@ from jinja2 import Environment, StrictUndefined, Template
 
 
 @dataclass(frozen=True, slots=True)
+class PromptPart:
+    """One part of the system prompt, as the user can look at it."""
+
+    name: str
+    """What it is about: `instructions`, `memory: AGENTS.md`."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompt:
+    """What the model reads before the conversation."""
+
+    parts: tuple[PromptPart, ...]
+    """In the order in which they are sent; none is empty."""
+    reminder: str = ""
+    """What changes by itself, such as the date; said behind the conversation, never kept."""
+    notices: tuple[str, ...] = ()
+    """What the user should hear of now: each is given once, not with every prompt."""
+
+    @property
+    def text(self) -> str:
+        """Return the parts as the model reads them: the same bytes while nothing changed."""
+        return "\n\n".join(part.text for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """What the prompt says about the place; gathered by `prompt.place`."""
 
@@ -19,9 +45,9 @@ class Facts:
     """ISO date: it changes once a day, so the prompt stays the same within a session."""
 
 
-def render(facts: Facts) -> str:
+def render(facts: Facts) -> SystemPrompt:
     """Return the system prompt for `facts`; an unknown name in the template is an error."""
-    return _template().render(facts=facts).strip()
+    return SystemPrompt((PromptPart("instructions", _template().render(facts=facts).strip()),))
 
 
 @cache

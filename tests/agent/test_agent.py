@@ -35,6 +35,7 @@ from crush_kernel.history.repair import INTERRUPTED, repair
 from crush_kernel.messages import Message, Text, ToolCall, ToolResult, text_of
 from crush_kernel.permissions.gate import Answer, Asker, Gate
 from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.prompt.system import PromptPart, SystemPrompt
 from crush_kernel.providers.base import TextDelta
 from crush_kernel.tools.base import AnyTool, ToolContext, ToolOutput
 from tests.fakes.model import FakeModel, Item, calls, says
@@ -89,8 +90,8 @@ def bench(
     answers: list[Answer] | None = None,
     limits: Limits | None = None,
 ) -> Bench:
-    async def system_prompt() -> str:
-        return "be good"
+    async def system_prompt() -> SystemPrompt:
+        return SystemPrompt((PromptPart("instructions", "be good"),))
 
     agent = Agent(tools=tools or (echo(),), gate=Gate(), system_prompt=system_prompt, limits=limits)
     return Bench(agent, FakeModel(list(replies)), ScriptedAsker(answers or []))

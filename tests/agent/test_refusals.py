@@ -16,6 +16,7 @@ from crush_kernel.history.conversation import CellRun
 from crush_kernel.messages import Media, Message, Part, Reasoning, Text, text_of
 from crush_kernel.permissions.gate import Answer, Gate
 from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.prompt.system import PromptPart, SystemPrompt
 from crush_kernel.providers.anthropic import AnthropicModel
 from crush_kernel.providers.base import Model, ModelInfo
 from crush_kernel.providers.openai import OpenAIModel
@@ -83,8 +84,8 @@ class Talk:
 async def talk(provider: FakeProvider, protocol: str, *tools: AnyTool) -> AsyncGenerator[Talk]:
     info = ModelInfo(protocol, "m", accepts_images=True, accepts_documents=True)
 
-    async def system_prompt() -> str:
-        return "be good"
+    async def system_prompt() -> SystemPrompt:
+        return SystemPrompt((PromptPart("instructions", "be good"),))
 
     model: Model
     if protocol == "anthropic":

@@ -13,7 +13,7 @@ from crush_kernel.prompt.system import render
 def test_a_folder_cannot_add_lines_to_the_prompt_by_its_name(tmp_path: Path, name: str) -> None:
     today = date(2026, 1, 2)
     plain, odd = (
-        render(gather_facts(cwd=folder, project_root=tmp_path, today=today))
+        render(gather_facts(cwd=folder, project_root=tmp_path, today=today)).text
         for folder in (tmp_path / "plain", tmp_path / name)
     )
     assert len(odd.splitlines()) == len(plain.splitlines())
