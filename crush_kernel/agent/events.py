@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from crush_kernel.history.todos import Todo
 from crush_kernel.messages import ToolResult, Usage
 from crush_kernel.permissions.rules import PermissionRequest
 
@@ -110,6 +111,36 @@ class Notice:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class SummaryStarted:
+    """The conversation so far is being summarised; `SummaryFinished` follows if it works out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryFinished:
+    """A summary stands for everything before it from now on."""
+
+    text: str
+    before_tokens: int
+    """What the context came to without it."""
+    after_tokens: int
+    """What it comes to with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TodosChanged:
+    """The model has set its list of what is to do."""
+
+    todos: tuple[Todo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """What the user has said to the running turn is with the model from the next request on."""
+
+    text: str
+
+
 TurnEnd = Literal["end_turn", "interrupted", "error"]
 
 
@@ -140,6 +171,10 @@ Event = (
     | ToolFinished
     | StepFinished
     | Notice
+    | SummaryStarted
+    | SummaryFinished
+    | TodosChanged
+    | Steered
     | TurnFinished
 )
 
