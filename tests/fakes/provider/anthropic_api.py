@@ -6,6 +6,9 @@ Remembers every thinking block that it sends, to know whether it comes back unch
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from pydantic import JsonValue
 
 from crush_kernel.messages import JsonObject, Usage
 from tests.fakes.provider.anthropic_rules import SentThinking, check_body
@@ -31,6 +34,11 @@ class AnthropicDialect:
     def __init__(self) -> None:
         self._sent = SentThinking()
         self._calls = 0
+
+    @property
+    def name(self) -> Literal["anthropic"]:
+        """Whose API it is."""
+        return "anthropic"
 
     def check(self, headers: Mapping[str, str], body: JsonObject) -> None:
         """Raise `Refused` for what Anthropic refuses."""
@@ -134,7 +142,6 @@ def _sent_block(block: Block) -> JsonObject:
 
 
 def _start(body: JsonObject, usage: Usage | None) -> JsonObject:
-    counts = usage or Usage()
     return {
         "type": "message_start",
         "message": {
@@ -145,14 +152,18 @@ def _start(body: JsonObject, usage: Usage | None) -> JsonObject:
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": {
-                "input_tokens": counts.input_tokens,
-                "cache_creation_input_tokens": counts.cache_write_tokens,
-                "cache_read_input_tokens": counts.cache_read_tokens,
-                "output_tokens": 1,
-                "service_tier": "standard",
-            },
+            **({} if usage is None else {"usage": _counts(usage)}),
         },
+    }
+
+
+def _counts(usage: Usage) -> dict[str, JsonValue]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "output_tokens": 1,
+        "service_tier": "standard",
     }
 
 
@@ -165,11 +176,10 @@ def _end(reply: Reply) -> list[JsonObject]:
         "stop_reason": reply.stop or ("tool_use" if has_calls else "end_turn"),
         "stop_sequence": None,
     }
-    usage = {"output_tokens": (reply.usage or Usage()).output_tokens}
-    return [
-        {"type": "message_delta", "delta": dict(delta), "usage": dict(usage)},
-        {"type": "message_stop"},
-    ]
+    end: dict[str, JsonValue] = {"type": "message_delta", "delta": dict(delta)}
+    if reply.usage is not None:
+        end["usage"] = {"output_tokens": reply.usage.output_tokens}
+    return [end, {"type": "message_stop"}]
 
 
 def _block_start(index: int, block: JsonObject) -> JsonObject:

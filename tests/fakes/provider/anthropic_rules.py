@@ -329,9 +329,18 @@ def _check_marks(request: _Body) -> None:
             blocks.append(block)
             if isinstance(block, _ToolResult) and isinstance(block.content, list):
                 blocks += block.content
-    count = sum(isinstance(b, _Markable) and b.cache_control is not None for b in blocks)
-    if count > MAX_CACHE_MARKS:
-        raise Refused(f"A maximum of 4 blocks with cache_control may be provided. Found {count}.")
+    marks = [b.cache_control for b in blocks if isinstance(b, _Markable) and b.cache_control]
+    if len(marks) > MAX_CACHE_MARKS:
+        raise Refused(
+            f"A maximum of 4 blocks with cache_control may be provided. Found {len(marks)}."
+        )
+    lifetimes = [mark.ttl or "5m" for mark in marks]
+    if lifetimes != sorted(lifetimes):  # "1h" comes before "5m"
+        raise Refused(
+            "messages: a ttl='1h' cache_control block must not come after a ttl='5m' "
+            "cache_control block. Note that blocks are processed in the following order: "
+            "`tools`, `system`, `messages`."
+        )
 
 
 def _check_calls(messages: list[_Message]) -> None:

@@ -1,7 +1,7 @@
 """What the server needs to know of an API: what it refuses, and how it speaks."""
 
 from collections.abc import Mapping
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -35,6 +35,11 @@ class Refused(Exception):
 
 class Dialect(Protocol):
     """One API."""
+
+    @property
+    def name(self) -> Literal["anthropic", "openai"]:
+        """Whose API it is."""
+        ...
 
     def check(self, headers: Mapping[str, str], body: JsonObject) -> None:
         """Raise `Refused` for whatever the real API refuses."""

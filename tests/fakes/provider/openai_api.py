@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import cast
+from typing import Literal, cast
 
 from pydantic import JsonValue
 
@@ -34,6 +34,11 @@ class OpenAIDialect:
         self.reasoning_field = "reasoning_content"
         """Where thinking is streamed: some servers call it `reasoning`."""
         self._calls = 0
+
+    @property
+    def name(self) -> Literal["openai"]:
+        """Whose API it is."""
+        return "openai"
 
     def check(self, headers: Mapping[str, str], body: JsonObject) -> None:
         """Raise `Refused` for what OpenAI or a server like it refuses."""

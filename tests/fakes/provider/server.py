@@ -23,10 +23,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from crush_kernel.messages import JsonObject
+from crush_kernel.messages import JsonObject, Usage
 from tests.fakes.provider.anthropic_api import AnthropicDialect
 from tests.fakes.provider.delivery import PlannedStream, plan_steps
 from tests.fakes.provider.dialect import Dialect, Refused, Step
+from tests.fakes.provider.metering import Meter
 from tests.fakes.provider.openai_api import OpenAIDialect
 from tests.fakes.provider.replies import (
     Answer,
@@ -56,6 +57,10 @@ class Received:
     body: JsonObject = field(default_factory=dict[str, JsonValue])
     refusal: str = ""
     """Why it was refused, if it was."""
+    tokens: int = 0
+    """Of the prompt, by the fake's own count."""
+    usage: Usage | None = None
+    """What the reply reports, if it is one of the script's `Reply`s."""
     gone: threading.Event = field(default_factory=threading.Event)
     """Set when the client has left before the reply was complete."""
 
@@ -95,6 +100,8 @@ class FakeProvider:
         """Answers to further paths, such as `/api/tags`; they come before its own."""
         self.anthropic = AnthropicDialect()
         self.openai = OpenAIDialect()
+        self.meter = Meter()
+        """What it knows of tokens: its window, its cache, what it reports."""
 
     def play(self, *script: Answer | Script) -> None:
         """Append answers to the script, or put a function in its place."""
@@ -152,7 +159,8 @@ class FakeProvider:
     def _reply(self, received: Received, dialect: Dialect) -> Response:
         try:
             self._check(received, dialect)
-            answer = self._next_answer(received)
+            overflow = self._overflow(received, dialect)
+            answer = overflow or self._next_answer(received)
         except Refused as refused:
             received.refusal = refused.message
             return _plain(dialect.refusal(refused))
@@ -163,10 +171,19 @@ class FakeProvider:
             steps: list[Step] = [part.encode() if isinstance(part, str) else part for part in body]
             kind = answer.content_type
         else:
-            steps = dialect.render(answer, received.body)
+            metered = self.meter.metered(answer, received.body, dialect=dialect.name)
+            received.usage = metered.usage
+            steps = dialect.render(metered, received.body)
             kind = "text/event-stream; charset=utf-8"
         plan = plan_steps(steps, answer.fault, answer.piece_bytes)
         return PlannedStream(plan, kind, gone=received.gone, held=self._held)
+
+    def _overflow(self, received: Received, dialect: Dialect) -> HttpReply | None:
+        received.tokens = self.meter.tokens_of(received.body)
+        overflow = self.meter.overflow(received.body, dialect=dialect.name)
+        if overflow is not None:
+            received.refusal = "The request is longer than the context window"
+        return overflow
 
     def _check(self, received: Received, dialect: Dialect) -> None:
         if not self._is_key_good(received):
