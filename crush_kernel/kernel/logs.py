@@ -16,7 +16,7 @@ from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from crush_kernel.tools.paths import printable
+from crush_kernel.files.names import printable
 
 FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"
 MAX_BYTES = 1_000_000

@@ -10,8 +10,9 @@ from typing import Literal
 import anyio.to_thread
 
 from crush_kernel.errors import ToolError
+from crush_kernel.files.names import printable
 from crush_kernel.tools.base import ToolContext
-from crush_kernel.tools.paths import PathPolicy, Target, printable, reason
+from crush_kernel.tools.paths import PathPolicy, Target, reason
 
 MAX_NEAR_NAMES = 3
 MIN_LIKENESS = 60.0

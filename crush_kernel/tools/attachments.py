@@ -15,14 +15,14 @@ from pathlib import Path
 import anyio.to_thread
 
 from crush_kernel.errors import ToolError
+from crush_kernel.files.opening import open_real
+from crush_kernel.files.textfile import decode, detect
 from crush_kernel.messages import Part, Text
 from crush_kernel.tools.base import Permit
-from crush_kernel.tools.diskfile import open_real
 from crush_kernel.tools.encoded import without_base64
 from crush_kernel.tools.media import MAX_FILE_BYTES, admit
 from crush_kernel.tools.mediatype import MEDIA_TYPES, media_type_of
 from crush_kernel.tools.paths import PathPolicy, Target
-from crush_kernel.tools.textfile import decode, detect
 
 MAX_TEXT_BYTES = 200_000
 """Text of one attachment; what is longer is cut with a note."""

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crush_kernel.errors import ToolError
-from crush_kernel.tools.paths import kind_of, printable, reason
+from crush_kernel.files.names import printable
+from crush_kernel.files.opening import open_real
+from crush_kernel.tools.paths import kind_of, reason
 
 MAX_EDIT_BYTES = 10_000_000
 """The largest file that is edited: its text and its diff are held in memory several times."""
@@ -53,32 +55,6 @@ def read_file(path: Path, *, max_bytes: int = MAX_EDIT_BYTES) -> DiskFile | None
             "change it with a command such as sed."
         )
     return DiskFile(data, facts.st_nlink)
-
-
-def open_real(path: Path) -> int:
-    """Open `path`, which has no links in it, for reading and return the descriptor.
-
-    Between a check and its use anybody may put a link in the place of the file or of a
-    folder above it: it is not followed. Nor is a pipe waited for: look at what was opened.
-
-    Raises:
-        OSError: it cannot be opened, or there is a link in it.
-    """
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
-    if sys.platform == "darwin":
-        return os.open(path, flags | os.O_NOFOLLOW_ANY)
-    if sys.platform != "linux":
-        return os.open(path, flags)
-    # No right to list a folder is needed to go through it.
-    through = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    folder = os.open(path.anchor, through)
-    try:
-        for name in path.parts[1:-1]:
-            outer, folder = folder, os.open(name, through, dir_fd=folder)
-            os.close(outer)
-        return os.open(path.name, flags, dir_fd=folder)
-    finally:
-        os.close(folder)
 
 
 def require_writable(path: Path) -> None:

@@ -6,6 +6,7 @@ from anyio.to_thread import run_sync
 from pydantic import Field
 
 from crush_kernel.errors import ToolError
+from crush_kernel.files.textfile import shown
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
 from crush_kernel.tools.filechange import (
     AfterWrite,
@@ -18,7 +19,6 @@ from crush_kernel.tools.filechange import (
 )
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.textedit import Rejected, Replaced, replace_text
-from crush_kernel.tools.textfile import shown
 from crush_kernel.tools.tracker import ReadTracker
 
 

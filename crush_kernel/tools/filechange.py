@@ -14,12 +14,8 @@ from pathlib import Path
 from anyio.to_thread import run_sync
 
 from crush_kernel.errors import ToolError
-from crush_kernel.permissions.rules import PermissionRequest
-from crush_kernel.tools.base import KeepVersion, ToolContext, ToolOutput, limit_output
-from crush_kernel.tools.diskfile import read_file, replace_file, require_writable
-from crush_kernel.tools.paths import PathPolicy, Target, printable
-from crush_kernel.tools.textdiff import Diff, unified_diff
-from crush_kernel.tools.textfile import (
+from crush_kernel.files.names import printable
+from crush_kernel.files.textfile import (
     NEW_FILE,
     TextFormat,
     decode,
@@ -28,6 +24,11 @@ from crush_kernel.tools.textfile import (
     has_undecoded_bytes,
     shown,
 )
+from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.tools.base import KeepVersion, ToolContext, ToolOutput, limit_output
+from crush_kernel.tools.diskfile import read_file, replace_file, require_writable
+from crush_kernel.tools.paths import PathPolicy, Target
+from crush_kernel.tools.textdiff import Diff, unified_diff
 from crush_kernel.tools.tracker import FileState, ReadTracker
 
 _MAX_CHANGES = 6_000

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 import anyio.from_thread
 
 from crush_kernel.errors import ToolError
-from crush_kernel.tools.diskfile import MAX_EDIT_BYTES, open_real
+from crush_kernel.files.opening import open_real
+from crush_kernel.files.textfile import TextFormat, detect
+from crush_kernel.tools.diskfile import MAX_EDIT_BYTES
 from crush_kernel.tools.media import MAX_FILE_BYTES
 from crush_kernel.tools.mediatype import MEDIA_TYPES, media_type_of
 from crush_kernel.tools.paths import Target, kind_of, reason
 from crush_kernel.tools.sections import Section, SectionReader
-from crush_kernel.tools.textfile import TextFormat, detect
 
 MAX_TEXT_BYTES = 200 * 1024
 """What a section of lines may come to."""

@@ -8,12 +8,13 @@ import anyio.to_thread
 from pydantic import Field
 
 from crush_kernel.errors import ToolError
+from crush_kernel.files.names import printable
 from crush_kernel.tools.access import find_readable
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
 from crush_kernel.tools.candidates import Selection
 from crush_kernel.tools.globs import split_base
 from crush_kernel.tools.ignore import IgnoreRules
-from crush_kernel.tools.paths import PathPolicy, Target, printable
+from crush_kernel.tools.paths import PathPolicy, Target
 from crush_kernel.tools.ripgrep import find_ripgrep
 from crush_kernel.tools.search import (
     MAX_RESULTS,

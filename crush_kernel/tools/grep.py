@@ -16,13 +16,14 @@ import anyio.to_thread
 from pydantic import Field
 
 from crush_kernel.errors import ToolError
+from crush_kernel.files.names import printable
 from crush_kernel.tools.access import find_readable
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
 from crush_kernel.tools.candidates import Selection
 from crush_kernel.tools.globs import anywhere
 from crush_kernel.tools.ignore import IgnoreRules
 from crush_kernel.tools.matches import MAX_COLUMNS, Hit, MatchParser, excerpt
-from crush_kernel.tools.paths import PathPolicy, Target, kind_of, printable
+from crush_kernel.tools.paths import PathPolicy, Target, kind_of
 from crush_kernel.tools.ripgrep import Outcome, find_ripgrep, run_ripgrep
 from crush_kernel.tools.search import (
     ALL_FILES,

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from crush_kernel.files.names import KEY_FOLDERS
 from crush_kernel.tools.globs import BadGlob, anywhere, expand_choices, translate
-from crush_kernel.tools.paths import KEY_FOLDERS
 
 LEFT_OUT = KEY_FOLDERS.union(
     (".git", ".hg", ".svn", ".jj", ".crush", ".ipynb_checkpoints"),

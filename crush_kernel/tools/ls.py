@@ -19,11 +19,12 @@ import anyio.to_thread
 from pydantic import Field
 
 from crush_kernel.errors import ToolError
+from crush_kernel.files.names import printable
 from crush_kernel.tools.access import find_readable
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
 from crush_kernel.tools.globs import Glob, anywhere
 from crush_kernel.tools.ignore import IgnoreRules
-from crush_kernel.tools.paths import PathPolicy, Target, printable, reason
+from crush_kernel.tools.paths import PathPolicy, Target, reason
 from crush_kernel.tools.search import TIMEOUT_S, counted, place, understand, with_notes
 
 MAX_ENTRIES = 1_000

@@ -16,22 +16,16 @@ from pathlib import Path
 from typing import Literal
 
 from crush_kernel.errors import ToolError
+from crush_kernel.files.names import KEY_FOLDERS, printable
 from crush_kernel.permissions.rules import PermissionRequest
 
 MAX_PATH_BYTES = 4_096
 MAX_NAME_BYTES = 255
 """What Linux and macOS accept; longer paths would fail later with a riddle."""
 
-KEY_FOLDERS = frozenset((".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".password-store"))
-"""Where keys are kept. A notebook in the home folder makes it the project, and they must not
-come to be inside with it: reading there always asks, and searches leave it out."""
-
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _DEVICE = ("\\\\?\\", "\\\\.\\", "//?/", "//./")
-_HIDDEN = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,24 +123,6 @@ def kind_of(status: os.stat_result) -> str:
 def reason(error: OSError) -> str:
     """Return why the system refused, in lower case: `permission denied`."""
     return (error.strerror or str(error)).lower()
-
-
-def printable(name: str) -> str:
-    r"""Return `name` on one line, fit for UTF-8, with nothing in it that hides or reorders.
-
-    Control and bidi characters become escapes such as `\x0a`, and so do undecodable bytes,
-    which Python keeps as lone surrogates. A backslash is doubled only beside an escape.
-    """
-    if not _HIDDEN.search(name):
-        return name
-    return _HIDDEN.sub(_escape, name.replace("\\", "\\\\"))
-
-
-def _escape(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if 0xDC80 <= code <= 0xDCFF:
-        code -= 0xDC00
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def _check(text: str) -> None:

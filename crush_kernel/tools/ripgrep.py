@@ -24,7 +24,8 @@ import anyio
 from anyio.abc import ByteReceiveStream, Process
 
 from crush_kernel.errors import ToolError
-from crush_kernel.tools.paths import printable, reason
+from crush_kernel.files.names import printable
+from crush_kernel.tools.paths import reason
 
 MAX_ERROR_BYTES = 8_192
 """What is kept of the error output."""

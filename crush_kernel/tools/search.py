@@ -11,10 +11,11 @@ from pathlib import Path
 import anyio.to_thread
 
 from crush_kernel.errors import ToolError
+from crush_kernel.files.names import printable
 from crush_kernel.tools.candidates import Candidates, PathStream, Selection, matching
 from crush_kernel.tools.globs import BadGlob, Glob, parse_glob
 from crush_kernel.tools.ignore import IgnoreRules
-from crush_kernel.tools.paths import Target, printable
+from crush_kernel.tools.paths import Target
 from crush_kernel.tools.ripgrep import Outcome, run_ripgrep
 
 MAX_RESULTS = 100

@@ -7,6 +7,8 @@ import anyio.to_thread
 from pydantic import Field
 
 from crush_kernel.errors import ToolError
+from crush_kernel.files.names import printable
+from crush_kernel.files.textfile import has_undecoded_bytes, shown
 from crush_kernel.tools.access import find_readable
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
 from crush_kernel.tools.filecontent import (
@@ -19,9 +21,8 @@ from crush_kernel.tools.filecontent import (
 )
 from crush_kernel.tools.media import MAX_FILE_BYTES, admit
 from crush_kernel.tools.mediatype import DOCUMENT_TYPE
-from crush_kernel.tools.paths import PathPolicy, Target, printable
+from crush_kernel.tools.paths import PathPolicy, Target
 from crush_kernel.tools.sections import Line, Section
-from crush_kernel.tools.textfile import has_undecoded_bytes, shown
 from crush_kernel.tools.tracker import ReadTracker
 
 DEFAULT_LINES = 200

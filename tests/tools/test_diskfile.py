@@ -14,13 +14,8 @@ from pathlib import Path
 import pytest
 
 from crush_kernel.errors import ToolError
-from crush_kernel.tools.diskfile import (
-    DiskFile,
-    open_real,
-    read_file,
-    replace_file,
-    require_writable,
-)
+from crush_kernel.files.opening import open_real
+from crush_kernel.tools.diskfile import DiskFile, read_file, replace_file, require_writable
 
 NOBODY = 65534
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import crush_kernel
 from crush_kernel.errors import ToolError
-from crush_kernel.tools.paths import PathPolicy, printable
+from crush_kernel.files.names import printable
+from crush_kernel.tools.paths import PathPolicy
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from crush_kernel.tools.newlines import Edit, apply_edits
-from crush_kernel.tools.textfile import (
+from crush_kernel.files.textfile import (
     NEW_FILE,
     TextFormat,
     decode,
@@ -18,6 +17,7 @@ from crush_kernel.tools.textfile import (
     newline_of,
     shown,
 )
+from crush_kernel.tools.newlines import Edit, apply_edits
 
 POLISH = "Zażółć gęślą jaźń, proszę państwa. Książka leży na półce obok okna.\n" * 4
 RUSSIAN = "Привет, мир! Это проверка кодировки текста в старом файле.\n" * 3
