@@ -1,7 +1,8 @@
 """The rows of the journal: every SQL statement on them, as functions of a connection.
 
 Each function is one statement or is called inside a transaction. Texts may be anything that
-a notebook can hold; half characters, which SQLite cannot store, become U+FFFD.
+a notebook can hold; half characters, which SQLite cannot store, become U+FFFD. Rows in which
+damage has made something else of a text or a number are passed over.
 """
 
 import sqlite3
@@ -28,8 +29,6 @@ class StoredTurn:
     digest: str
     is_saved: bool
     """Whether the notebook's file has held it."""
-    size: int
-    """Of record and outputs together, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,11 @@ def delete_entries(
 def entries_by_turn(connection: sqlite3.Connection, session: str) -> dict[str, list[Entry]]:
     """Return the entries of the turns that have not ended, oldest first; bad ones are skipped."""
     rows = connection.execute(
-        "SELECT turn, kind, content FROM entries WHERE session = ? ORDER BY number", (session,)
+        """
+        SELECT turn, kind, content FROM entries
+        WHERE session = ? AND typeof(turn) = 'text' ORDER BY number
+        """,
+        (session,),
     )
     found: dict[str, list[Entry]] = {}
     for turn_id, kind, content in rows:
@@ -194,14 +197,16 @@ def stored_turns(
     """Yield the turns of a session, or of one of its cells, in the order in which they ran."""
     rows = connection.execute(
         """
-        SELECT turn, cell, run, revision, digest, is_saved,
-               length(record) + ifnull(length(outputs), 0)
-        FROM turns WHERE session = ?1 AND (?2 IS NULL OR cell = ?2) ORDER BY number
+        SELECT turn, cell, run, revision, digest, is_saved FROM turns
+        WHERE session = ?1 AND (?2 IS NULL OR cell = ?2)
+            AND (typeof(turn), typeof(cell), typeof(digest)) = ('text', 'text', 'text')
+            AND (typeof(run), typeof(revision)) = ('integer', 'integer')
+        ORDER BY number
         """,
         (session, cell_id),
     )
-    for turn_id, cell, run, revision, digest, is_saved, size in rows:
-        yield StoredTurn(turn_id, cell, run, revision, digest, bool(is_saved), size)
+    for *known, is_saved in rows:
+        yield StoredTurn(*known, is_saved=bool(is_saved))
 
 
 def record_of(connection: sqlite3.Connection, session: str, turn_id: str) -> JsonObject | None:
@@ -221,7 +226,8 @@ def outputs_of(
         outputs: object = from_bytes(row[0]) if row else None
     except ValueError:
         return None
-    return (cast("list[Output]", outputs), row[1]) if isinstance(outputs, list) else None
+    count = row[1] if row and isinstance(row[1], int) else None
+    return (cast("list[Output]", outputs), count) if isinstance(outputs, list) else None
 
 
 def mark_saved(
@@ -263,12 +269,16 @@ def find_session(connection: sqlite3.Connection, session: str) -> StoredSession 
     if row is None:
         return None
     *texts, header = row
+    if not all(isinstance(text, str) for text in texts):
+        return None
     return StoredSession(*texts, header=json_object(header))
 
 
 def sessions_at(connection: sqlite3.Connection, path: str) -> list[str]:
     """Return the ids of the sessions of a notebook, newest first."""
-    query = "SELECT id FROM sessions WHERE path = ? ORDER BY number DESC"
+    query = """
+        SELECT id FROM sessions WHERE path = ? AND typeof(id) = 'text' ORDER BY number DESC
+    """
     return [row[0] for row in connection.execute(query, (path,))]
 
 
@@ -276,7 +286,8 @@ def cells_of(connection: sqlite3.Connection, session: str) -> set[str]:
     """Return the cells that have run in a session."""
     ended = connection.execute("SELECT DISTINCT cell FROM turns WHERE session = ?", (session,))
     begun = connection.execute("SELECT DISTINCT turn FROM entries WHERE session = ?", (session,))
-    return {row[0] for row in ended} | {row[0].rpartition(".")[0] for row in begun}
+    turns = (turn_id for (turn_id,) in begun if isinstance(turn_id, str))
+    return {cell for (cell,) in ended} | {turn_id.rpartition(".")[0] for turn_id in turns}
 
 
 # What stays when a turn has ended

@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,8 @@ from crush_kernel.history.journal import FILE_NAME, Journal
 from crush_kernel.history.migrations import MIGRATIONS
 from crush_kernel.history.turn import Turn
 from crush_kernel.messages import Message, Text, ToolResult
+from tests.fakes.livesession import LiveSession
+from tests.fakes.page import Page
 from tests.history.test_journal import PROMPT, SESSION, ended, keep
 
 MARK = "0" * 32
@@ -220,6 +222,67 @@ def test_no_damage_stops_a_turn(
     with closing(Journal.open(directory)) as journal:
         run_turns(journal)
         assert journal.is_kept or journal.take_notice()
+
+
+COLUMNS = {
+    "sessions": ("id", "path", "parent", "title", "header"),
+    "entries": ("session", "turn", "kind", "content"),
+    "turns": (
+        *("session", "turn", "cell", "run", "revision", "digest", "is_saved"),
+        *("execution_count", "record", "outputs"),
+    ),
+    "decisions": ("session", "turn", "facts"),
+    "files": ("session", "turn", "path", "before", "after"),
+}
+
+
+def overwrite(file: Path, table: str, column: str, value: object) -> None:
+    """Put `value` into all rows of `table`, whatever its definition allows."""
+    with closing(sqlite3.connect(file)) as connection:
+        query = "SELECT sql FROM sqlite_master WHERE name = ?"
+        (definition,) = connection.execute(query, (table,)).fetchone()
+    define = "UPDATE sqlite_master SET sql = ? WHERE name = ?"
+    for statement, values in (
+        (define, (definition.replace(" NOT NULL", ""), table)),
+        (f"UPDATE {table} SET {column} = ?", (value,)),  # noqa: S608 - names of ours
+        (define, (definition, table)),
+    ):
+        with closing(sqlite3.connect(file)) as connection, connection:
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute(statement, values)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", [None, b"\xff"], ids=repr)
+@pytest.mark.parametrize(
+    ("table", "column"), [(table, column) for table in COLUMNS for column in COLUMNS[table]]
+)
+def test_no_value_in_a_row_stops_a_turn(
+    tmp_path: Path, table: str, column: str, value: object
+) -> None:
+    def again() -> LiveSession:
+        live = LiveSession(tmp_path, tmp_path / "nb.ipynb")
+        live.open(Page("a", "b", path=str(tmp_path / "nb.ipynb")))
+        return live
+
+    first = again()
+    first.run("a")
+    first.run("a")
+    first.begin("b", PROMPT)
+    first.session.conversation.decide({"rule": "always"})
+    first.session.conversation.keep_version(Path("x"), b"before", b"after")
+    session = first.session.id
+    first.kill()
+    with suppress(sqlite3.IntegrityError):  # of what is one of a kind
+        overwrite(tmp_path / ".crush" / FILE_NAME, table, column, value)
+
+    second = again()
+    second.session.versions("a")
+    second.session.outputs("a")
+    second.journal.decisions(session)
+    second.journal.files(session)
+    assert second.run("b").id in second.turns.values()
+    second.kill()
 
 
 # Places that cannot be used
