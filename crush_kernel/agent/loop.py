@@ -107,7 +107,9 @@ class TurnLoop:
         prompt = await self.system_prompt()
         for notice in prompt.notices:
             self.emit(Notice(notice))
-        request = ModelRequest(prompt.text, self._outgoing(), self.tools)
+        # Date and git's status are told once a turn: they are no part of what is cached.
+        reminder = prompt.reminder if self.steps == 1 else ""
+        request = ModelRequest(prompt.text, self._outgoing(), self.tools, reminder=reminder)
         try:
             await self._ask(request)
         except RequestRejected as refusal:
