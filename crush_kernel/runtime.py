@@ -9,7 +9,6 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -34,8 +33,8 @@ from crush_kernel.history.session import CellUpdate, Session
 from crush_kernel.history.turn import TurnState
 from crush_kernel.messages import Message, ShellCommand
 from crush_kernel.permissions.gate import Gate
-from crush_kernel.prompt.place import gather_facts
-from crush_kernel.prompt.system import SystemPrompt, render
+from crush_kernel.prompt.place import gather_place
+from crush_kernel.prompt.system import Facts, SystemPrompt, render
 from crush_kernel.providers.base import Model, ModelInfo
 from crush_kernel.providers.selection import Providers
 from crush_kernel.shell.runner import CommandResult, Shell
@@ -49,6 +48,7 @@ from crush_kernel.tools.grep import grep_tool
 from crush_kernel.tools.ls import ls_tool
 from crush_kernel.tools.mediatype import DOCUMENT_TYPE
 from crush_kernel.tools.paths import PathPolicy
+from crush_kernel.tools.todos import todos_tool
 from crush_kernel.tools.tracker import ReadTracker
 from crush_kernel.tools.view import view_tool
 from crush_kernel.tools.write import write_tool
@@ -241,8 +241,7 @@ def _build(
     settings: Settings, paths: PathPolicy, state: State, shell: Shell, session: Session
 ) -> Runtime:
     async def system_prompt() -> SystemPrompt:
-        today = datetime.now().astimezone().date()
-        return render(gather_facts(cwd=paths.cwd, project_root=paths.root, today=today))
+        return SystemPrompt(render(Facts(gather_place(cwd=paths.cwd, project_root=paths.root))))
 
     def accepts(media_type: str) -> bool:
         info = runtime.model_info
@@ -278,4 +277,5 @@ def _tools(paths: PathPolicy, shell: Shell, accepts: Callable[[str], bool]) -> t
         erase(edit_tool(paths, tracker)),
         erase(write_tool(paths, tracker)),
         erase(bash_tool(shell, paths)),
+        erase(todos_tool()),
     )

@@ -26,6 +26,7 @@ from crush_kernel.history.notebookfile import had_ended, named_cells, written_at
 from crush_kernel.history.outputs import without_type
 from crush_kernel.history.record import (
     MAX_COUNT,
+    MAX_TITLE,
     BadRecord,
     SessionHeader,
     read_header,
@@ -36,8 +37,9 @@ from crush_kernel.history.recording import Recording
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.spending import Spending, beyond, spent_in, spent_on
 from crush_kernel.history.stored import is_newer, read_stored, run_again, sorted_out
+from crush_kernel.history.todos import TodoReader, write_todos
 from crush_kernel.history.turn import Turn, source_digest
-from crush_kernel.messages import JsonObject, Usage
+from crush_kernel.messages import JsonObject, Message, Usage
 
 Outputs = list[dict[str, Any]]
 """Outputs of a cell, as nbformat has them."""
@@ -78,6 +80,7 @@ class Session:
         self.conversation = Conversation(self._recording)
         self._notebook = notebook
         self._header = SessionHeader()
+        self._todos = TodoReader()
         self._spent: dict[str, Usage] = {}
         """What was counted of what earlier kernels have spent."""
         self._acknowledged: dict[str, State] = {}
@@ -245,7 +248,8 @@ class Session:
     def header(self) -> JsonObject:
         """Return what the notebook's own metadata is to say. Any thread."""
         talk = self.conversation
-        last = next((m for m in reversed(talk.messages) if m.role == "assistant"), None)
+        messages = talk.messages
+        last = next((m for m in reversed(messages) if m.role == "assistant"), None)
         shown = None if talk.order is None else set(talk.order)
         return write_header(
             replace(
@@ -254,8 +258,28 @@ class Session:
                 model=f"{last.provider}/{last.model}" if last else self._header.model,
                 turns=sum(shown is None or cell in shown for cell in talk.turns),
                 usage=talk.spent_by_model,
+                todos=self._todos_after(messages),
             )
         )
+
+    def _todos_after(self, messages: tuple[Message, ...]) -> tuple[JsonObject, ...]:
+        """Return the list of what is to do; the one that was read while none was set since."""
+        todos = self._todos.read(messages).todos
+        if todos is None:
+            return self._header.todos
+        cleaned = map(self.redactor.redact_json, write_todos(todos))
+        return tuple(each for each in cleaned if isinstance(each, dict))
+
+    @property
+    def title(self) -> str:
+        """What the notebook is about, in a few words; empty as long as nobody has said."""
+        return self._header.title
+
+    def entitle(self, title: str) -> None:
+        """Call the notebook `title`, unless it has a title already. Engine thread."""
+        if not self._header.title:
+            clean = self.redactor.redact(title)
+            self._header = replace(self._header, title=clean[:MAX_TITLE])
 
     def versions(self, cell_id: str) -> list[StoredTurn]:
         """Return all turns that ran in `cell_id`, oldest first."""

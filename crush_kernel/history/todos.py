@@ -21,10 +21,10 @@ STATUSES: Final[tuple[TodoStatus, ...]] = ("pending", "in_progress", "completed"
 KEY: Final = "todos"
 """Where the list stands in the metadata of a result and in the header of a session."""
 
-MAX_TODOS: Final = 100
+MAX_TODOS: Final = 50
 """Entries of one list: more is no list that anybody reads."""
 
-MAX_TODO_CHARS: Final = 500
+MAX_TODO_CHARS: Final = 300
 """Characters of an entry, or of its active form."""
 
 REMIND_AFTER_STEPS: Final = 12
@@ -48,26 +48,26 @@ class Todo:
 class TodoState:
     """The list at some point of a conversation."""
 
-    todos: tuple[Todo, ...] = ()
+    todos: tuple[Todo, ...] | None = None
+    """`None` if the list was never set; an empty one was emptied on purpose."""
     idle_steps: int = 0
     """How many replies have come since the list was set."""
 
 
 @dataclass(slots=True)
 class TodoReader:
-    """Reads the list of a growing conversation, at the cost of what is new in it."""
+    """Reads the list of a growing conversation, at the cost of what is new in it. Any thread."""
 
-    _seen: tuple[Message, ...] = ()
-    _state: TodoState = TodoState()
+    _known: tuple[tuple[Message, ...], TodoState] = ((), TodoState())
 
     def read(self, messages: tuple[Message, ...]) -> TodoState:
         """Return the list after `messages`, oldest first."""
-        known = shared_length(self._seen, messages)
-        state = self._state if known == len(self._seen) else TodoState()
-        first = known if known == len(self._seen) else 0
-        for message in messages[first:]:
+        seen, state = self._known
+        if shared_length(seen, messages) < len(seen):
+            seen, state = (), TodoState()
+        for message in messages[len(seen) :]:
             state = _after(message, state)
-        self._seen, self._state = messages, state
+        self._known = messages, state
         return state
 
 
@@ -96,6 +96,11 @@ def todos_in(messages: Sequence[Message]) -> tuple[Todo, ...]:
     return ()
 
 
+def count_done(todos: Iterable[Todo]) -> int:
+    """Return how many of `todos` are completed."""
+    return sum(todo.status == "completed" for todo in todos)
+
+
 def is_open(todos: Iterable[Todo]) -> bool:
     """Return whether anything is left to do."""
     return any(todo.status != "completed" for todo in todos)
@@ -106,7 +111,7 @@ def todo_lines(todos: Iterable[Todo]) -> tuple[str, ...]:
 
     `[ ]` is to do, `[~]` in progress, `[x]` done.
     """
-    return tuple(f"- [{_MARKS[todo.status]}] {_one_line(todo.content)}" for todo in todos)
+    return tuple(f"- [{_MARKS[todo.status]}] {' '.join(todo.content.split())}" for todo in todos)
 
 
 def todo_reminder(state: TodoState) -> str:
@@ -115,10 +120,11 @@ def todo_reminder(state: TodoState) -> str:
     That is the list as it stands, if something on it is open and it was not touched for
     `REMIND_AFTER_STEPS` replies, and again after as many.
     """
+    todos = state.todos or ()
     is_due = state.idle_steps > 0 and state.idle_steps % REMIND_AFTER_STEPS == 0
-    if not is_due or not is_open(state.todos):
+    if not is_due or not is_open(todos):
         return ""
-    lines = "\n".join(todo_lines(state.todos))
+    lines = "\n".join(todo_lines(todos))
     return (
         f"Your todo list has not changed for {state.idle_steps} replies. It says:\n{lines}\n"
         "If that is no longer so, set it with the todos tool. Otherwise go on with the work, "
@@ -161,7 +167,3 @@ def _parsed(entry: object) -> Todo | None:
 def _bounded(text: str) -> str:
     text = well_formed(text[: MAX_TODO_CHARS + 1])
     return text if len(text) <= MAX_TODO_CHARS else text[: MAX_TODO_CHARS - 1] + "…"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -955,6 +955,63 @@ def test_what_a_later_version_says_of_the_session_stays(
     assert page.crush["todos"] == [{"text": "later"}]
 
 
+def with_todos(*todos: dict[str, JsonValue]) -> tuple[Message, ...]:
+    call = ToolCall("t1", "todos", "{}")
+    return (
+        prompt("plan it"),
+        Message("assistant", (call,), "fake", "model", "tool_use"),
+        Message("tool", (ToolResult("t1", "set", metadata={"todos": [*todos]}),)),
+        reply("planned"),
+    )
+
+
+def test_the_header_holds_the_todos_of_the_conversation(desk: Desk) -> None:
+    live, page = desk.start(desk.path), desk.page()
+    live.open(page)
+    todo: dict[str, JsonValue] = {"content": "a", "status": "pending", "active_form": ""}
+    live.begin("a", *with_todos(todo | {"content": f"use {KEY}"}))
+    live.tell_turn(page, live.end())
+    assert page.crush
+    assert "use ⟨secret" in page.crush["todos"][0]["content"]
+    live.run("b", page=page)
+    assert len(page.crush["todos"]) == 1
+    live.begin("c", *with_todos())
+    live.tell_turn(page, live.end())
+    assert "todos" not in page.crush
+
+
+def test_todos_are_still_there_for_the_next_kernel(desk: Desk) -> None:
+    live, page = desk.start(desk.path), desk.page()
+    live.open(page)
+    todo: dict[str, JsonValue] = {"content": "a", "status": "pending", "active_form": ""}
+    live.begin("a", *with_todos(todo))
+    live.tell_turn(page, live.end())
+    live.save(page)
+    live.kill()
+    again = desk.start(desk.path)
+    again.open(page)
+    again.run("b", page=page)
+    assert page.crush
+    assert page.crush["todos"] == [todo]
+
+
+def test_a_title_is_given_once_and_kept_without_secrets(desk: Desk) -> None:
+    live, page = desk.start(desk.path), desk.page()
+    live.open(page)
+    live.session.entitle(f"The token {KEY}")
+    live.session.entitle("Another title")
+    live.run("a", page=page)
+    assert page.crush
+    assert page.crush["title"].startswith("The token ⟨secret")
+    live.save(page)
+    live.kill()
+    again = desk.start(desk.path)
+    again.open(page)
+    again.session.entitle("A third one")
+    again.run("b", page=page)
+    assert page.crush["title"].startswith("The token ⟨secret")
+
+
 def test_what_a_later_version_says_of_a_turn_stays(
     desk: Desk, worked: tuple[LiveSession, Page]
 ) -> None:
