@@ -2,21 +2,27 @@
 
 import json
 import platform
-from datetime import date
 from pathlib import Path
 
-from crush_kernel.prompt.system import Facts
+from crush_kernel.prompt.system import Place
 
 
-def gather_facts(*, cwd: Path, project_root: Path, today: date) -> Facts:
+def gather_place(*, cwd: Path, project_root: Path) -> Place:
     """Return what the system prompt says about `cwd`; looks at the disk, runs nothing."""
-    return Facts(
+    return Place(
         cwd=_on_one_line(cwd),
         project_root=_on_one_line(project_root),
-        is_git=(project_root / ".git").exists(),
+        is_git=is_work_tree(project_root),
         platform=f"{platform.system()} {platform.release()}".strip(),
-        date=today.isoformat(),
     )
+
+
+def is_work_tree(project_root: Path) -> bool:
+    """Return whether the project is a git work tree, which its folders belong to as well."""
+    try:
+        return (project_root / ".git").exists()
+    except OSError:
+        return False
 
 
 def _on_one_line(path: Path) -> str:

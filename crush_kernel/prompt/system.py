@@ -1,10 +1,23 @@
-"""The system prompt: a template of our own, filled with facts that are handed in."""
+"""The system prompt: facts that were gathered elsewhere, put into our own words.
 
+Every part depends on its facts alone and the parts have a fixed order, so that the text is
+the same to the byte while nothing changed: providers cache it by its beginning. What changes
+by itself, the date and git's status, is the reminder instead, which is said behind the
+conversation. What servers say comes last, since it comes and goes with them.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from xml.sax.saxutils import escape
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, StrictUndefined
+
+from crush_kernel.prompt.delimited import delimited
+
+MAX_INSTRUCTIONS_CHARACTERS = 10_000
+"""What one MCP server may say of itself; the rest is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +47,99 @@ class SystemPrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What the prompt says about the place; gathered by `prompt.place`."""
+class Place:
+    """Where the agent works; gathered by `prompt.place`."""
 
     cwd: str
     project_root: str
     is_git: bool
     platform: str
-    date: str
-    """ISO date: it changes once a day, so the prompt stays the same within a session."""
 
 
-def render(facts: Facts) -> SystemPrompt:
-    """Return the system prompt for `facts`; an unknown name in the template is an error."""
-    return SystemPrompt((PromptPart("instructions", _template().render(facts=facts).strip()),))
+@dataclass(frozen=True, slots=True)
+class ListedSkill:
+    """A skill as the model sees it before it has read it."""
+
+    name: str
+    description: str
+    location: str
+    """What to give to `view`."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryText:
+    """A memory file as it goes into the prompt."""
+
+    path: str
+    """How tools and people name it: from the folder if it is inside the project."""
+    text: str
+    is_global: bool = False
+    """Whether it is the user's own rather than the project's."""
+    is_cut: bool = False
+    """Whether `text` is only its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """What an MCP server wants the model to know of it."""
+
+    server: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that the system prompt is made of."""
+
+    place: Place
+    skills: tuple[ListedSkill, ...] = ()
+    memory: tuple[MemoryText, ...] = ()
+    """The project's files, then the user's own."""
+    language_servers: tuple[str, ...] = ()
+    mcp: tuple[Instructions, ...] = ()
+
+
+def render(facts: Facts) -> tuple[PromptPart, ...]:
+    """Return the parts of the system prompt; an unknown name in a template is an error."""
+    return tuple(_parts(facts))
+
+
+def _parts(facts: Facts) -> Iterator[PromptPart]:
+    yield PromptPart("instructions", _source("instructions.md").strip())
+    yield PromptPart("environment", _filled("environment.md.j2", place=facts.place))
+    if facts.language_servers:
+        text = _filled("servers.md.j2", servers=facts.language_servers)
+        yield PromptPart("language servers", text)
+    if facts.skills:
+        yield PromptPart("skills", _filled("skills.xml.j2", skills=facts.skills))
+    for file in facts.memory:
+        yield _memory_part(file)
+    for server in sorted(facts.mcp, key=lambda server: server.server):
+        text = server.text[:MAX_INSTRUCTIONS_CHARACTERS]
+        text = delimited("mcp-instructions", text, {"server": server.server})
+        yield PromptPart(f"MCP: {server.server}", text)
+
+
+def _memory_part(file: MemoryText) -> PromptPart:
+    text = delimited("memory", file.text, {"path": file.path})
+    if file.is_cut:
+        text += "\n(Only the beginning of the file. View it for the rest.)"
+    return PromptPart(f"{'global memory' if file.is_global else 'memory'}: {file.path}", text)
 
 
 @cache
-def _template() -> Template:
-    source = resources.files("crush_kernel.prompt").joinpath("templates", "system.md.j2")
+def _source(name: str) -> str:
+    source = resources.files("crush_kernel.prompt").joinpath("templates", name)
+    return source.read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
     # The output is a prompt, not HTML: escaping would change what the model reads.
     environment = Environment(undefined=StrictUndefined, autoescape=False, trim_blocks=True)  # noqa: S701
-    return environment.from_string(source.read_text(encoding="utf-8"))
+    environment.filters["xml"] = escape
+    return environment
+
+
+def _filled(name: str, **values: object) -> str:
+    return _environment().from_string(_source(name)).render(**values).strip()
