@@ -5,7 +5,10 @@ Whatever the API would refuse on sight is put right here, so that one bad part n
 a conversation; that calls and results go in pairs is the business of `history.repair`.
 
 Cache marks are set here and nowhere else, at most the four that are allowed and all of the
-same lifetime: one that came in with a part of the history is dropped.
+same lifetime: one that came in with a part of the history is dropped. What holds for one
+request only comes after the last mark. Up to there a request is, mark by mark, the beginning
+of the next one; that is why tools are forbidden in words, since another `tool_choice` loses
+the messages that are cached.
 
 Pure. Source: Anthropic, "Messages", "Prompt caching", "Extended thinking", "Vision".
 """
@@ -31,6 +34,7 @@ from crush_kernel.messages import (
     well_formed,
 )
 from crush_kernel.providers.base import ModelInfo, ModelRequest, ToolSpec
+from crush_kernel.providers.closing import closing_words
 from crush_kernel.providers.encoded import EncodedHistory, Group, groups_of
 from crush_kernel.providers.media import content_of, left_out
 from crush_kernel.providers.places import Place, WirePath
@@ -74,19 +78,21 @@ class RequestEncoder:
         for index in _places_to_mark(messages) if self._use_cache else ():
             # A message ends with the end of its last block, of its content, and of itself.
             messages[index] = b"".join((messages[index][:-3], _MARK, b"}]}"))
-        fields = [
-            f'"model":{_dumps(self._info.id)}',
-            f'"max_tokens":{self._max_tokens(request)}',
-            '"stream":true',
-        ]
+        if words := closing_words(request, says_no_calls=True):
+            block = _utf8(_dumps({"type": "text", "text": words}))
+            messages[-1] = b"".join((messages[-1][:-2], b",", block, b"]}"))
+        head = [f'"model":{_dumps(self._info.id)}', '"stream":true']
+        tail = [f'],"max_tokens":{self._max_tokens(request)}']
+        if specs := self._tools(request):
+            head.append(f'"tools":[{",".join(specs)}]')
+        if specs and not request.tools:
+            tail.append('"tool_choice":{"type":"none"}')
         if request.system.strip():
             system = _dumps({"type": "text", "text": request.system})
-            fields.append(f'"system":[{_marked(system) if self._use_cache else system}]')
-        fields += self._tools(request)
-        head = f'{{{",".join(fields)},"messages":['
+            head.append(f'"system":[{_marked(system) if self._use_cache else system}]')
         # Joined once: the messages may be large.
-        messages[0] = _utf8(head) + messages[0]
-        messages[-1] += b"]}"
+        messages[0] = _utf8(f'{{{",".join(head)},"messages":[') + messages[0]
+        messages[-1] += f"{','.join(tail)}}}".encode()
         return b",".join(messages)
 
     def places(self, messages: tuple[Message, ...], path: WirePath) -> tuple[Place, ...]:
@@ -105,22 +111,18 @@ class RequestEncoder:
         return min(wanted, most) if most else wanted
 
     def _tools(self, request: ModelRequest) -> list[str]:
-        """Return the fields about tools, in an order that does not depend on the caller's.
+        """Return the tools, in an order that does not depend on the caller's.
 
         A history with calls in it is refused where no tools are defined. A request without
-        tools, such as for a summary, therefore names those in the history and forbids them.
+        tools therefore names those in the history, and they are forbidden.
         """
-        tools = sorted(request.tools, key=lambda tool: tool.name)
-        is_forbidden = not tools
-        if is_forbidden:
-            tools = [ToolSpec(name, "", {"type": "object"}) for name in _called(request.messages)]
-        if not tools:
-            return []
+        tools = sorted(request.tools, key=lambda tool: tool.name) or [
+            ToolSpec(name, "", {"type": "object"}) for name in _called(request.messages)
+        ]
         specs = [_dumps(_tool(tool)) for tool in tools]
-        if self._use_cache:
+        if specs and self._use_cache:
             specs[-1] = _marked(specs[-1])
-        fields = [f'"tools":[{",".join(specs)}]']
-        return [*fields, '"tool_choice":{"type":"none"}'] if is_forbidden else fields
+        return specs
 
     def _encode(self, group: Group) -> bytes:
         blocks = [block for _, block in self._blocks(group)]
@@ -164,10 +166,13 @@ def _ended(messages: list[bytes]) -> list[bytes]:
 
 
 def _places_to_mark(messages: list[bytes]) -> list[int]:
-    """Return the indices of the last messages of the user, where the cache is to end."""
+    """Return the indices of the last messages of the user, where the cache is to end.
+
+    Not of one that no later request will have.
+    """
     places: list[int] = []
     for index in range(len(messages) - 1, -1, -1):
-        if _is_user(messages[index]):
+        if _is_user(messages[index]) and messages[index] is not _GO_ON:
             places.append(index)
             if len(places) == _MARKED_MESSAGES:
                 break

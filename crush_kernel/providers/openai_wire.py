@@ -3,7 +3,8 @@
 Servers differ in which parameters they know, and in what they want of a conversation. What is
 known of one is a `Dialect`; what a refusal teaches makes another one. A message is encoded
 once: the parts of a conversation are values, so the bytes of the old part can be sent again
-as they are.
+as they are. What holds for one request only comes after all messages, or ends the last one:
+servers that cache what requests begin with find the rest again.
 
 Pure. Source: OpenAI API reference, "Create chat completion"; DeepSeek, "Thinking mode";
 Mistral, errors 3230 and 3280.
@@ -33,6 +34,7 @@ from crush_kernel.messages import (
     well_formed,
 )
 from crush_kernel.providers.base import ModelInfo, ModelRequest, ToolSpec
+from crush_kernel.providers.closing import closing_words
 from crush_kernel.providers.encoded import EncodedHistory, Group, groups_of
 from crush_kernel.providers.media import content_of, left_out
 from crush_kernel.providers.places import Place, WirePath
@@ -64,6 +66,8 @@ class Dialect:
     """How many letters and digits the id of a call has; zero if any id will do."""
     answers_results: bool = False
     """Whether a reply must stand between results and what the user says next."""
+    takes_tool_choice: bool = True
+    """Whether calls can be forbidden; else that is said in words."""
 
 
 _DIALECTS: Final = {
@@ -102,6 +106,8 @@ def adapted(dialect: Dialect, complaint: str) -> Dialect | None:
         return replace(dialect, replays_reasoning=not dialect.replays_reasoning)
     if (wanted := _ID_LENGTH.search(text)) and int(wanted[1]) != dialect.id_length:
         return replace(dialect, id_length=min(int(wanted[1]), MAX_ID_LENGTH))
+    if dialect.takes_tool_choice and re.search(r"tool[ _]choice", text):
+        return replace(dialect, takes_tool_choice=False)
     if _RESULTS_UNANSWERED.search(text) and not dialect.answers_results:
         return replace(dialect, answers_results=True)
     if re.search(rf"\b{dialect.limit_field}\b", text) and _UNSUPPORTED.search(text):
@@ -134,11 +140,15 @@ class RequestEncoder:
         if request.system:
             head += _dumps({"role": "system", "content": request.system}) + b","
         messages = self._history.chunks(request.messages) or [_BEGINNING]
+        if words := closing_words(request, says_no_calls=not dialect.takes_tool_choice):
+            messages[-1] = _closed(messages[-1], words, dialect)
         # Joined once: the messages may be large.
         messages[0] = head + messages[0]
         messages[-1] += b"]"
         if request.tools:
             messages[-1] += b',"tools":' + self._all_tools(request.tools)
+            if request.forbids_tools and dialect.takes_tool_choice:
+                messages[-1] += b',"tool_choice":"none"'
         messages[-1] += b"}"
         return b",".join(messages)
 
@@ -160,7 +170,8 @@ class RequestEncoder:
 
     def _all_tools(self, tools: tuple[ToolSpec, ...]) -> bytes:
         if self._tools[0] is not tools:
-            self._tools = (tools, _dumps([_tool(tool) for tool in tools]))
+            in_order = sorted(tools, key=lambda tool: tool.name)
+            self._tools = (tools, _dumps([_tool(tool) for tool in in_order]))
         return self._tools[1]
 
     def _encode(self, group: Group) -> bytes:
@@ -217,6 +228,10 @@ class RequestEncoder:
 
 
 _BEGINNING: Final = b'{"role":"user","content":"(The conversation begins here.)"}'
+_ROLE: Final = b'{"role":"'
+"""How a message begins, and nothing inside one: there quotation marks are escaped."""
+_USER: Final = _ROLE + b'user"'
+_TOOL: Final = _ROLE + b'tool"'
 _INTERRUPTED: Final = "(Interrupted.)"
 _JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
@@ -229,6 +244,21 @@ class _Said:
     content: tuple[Place, ...] = ()
     """Where each item of its content is from."""
     calls: tuple[Place, ...] = ()
+
+
+def _closed(said: bytes, words: str, dialect: Dialect) -> bytes:
+    """Return the JSON of messages with `words` of the user at their end.
+
+    In a message of its own, unless the last one is the user's already, or a result that the
+    user may not speak after.
+    """
+    last = said[said.rfind(_ROLE) :]
+    if (last.startswith(_TOOL) and dialect.answers_results) or last.startswith(_USER):
+        if last.endswith(b'"}'):
+            return b"".join((said[:-2], _dumps(f"\n\n{words}")[1:-1], b'"}'))
+        block = _dumps({"type": "text", "text": words})
+        return b"".join((said[:-2], b",", block, b"]}"))
+    return b"".join((said, b",", _dumps({"role": "user", "content": words})))
 
 
 class _Ids:
@@ -371,7 +401,7 @@ def _tool(tool: ToolSpec) -> JsonValue:
     }
 
 
-def _dumps(value: JsonObject | list[JsonValue]) -> bytes:
+def _dumps(value: JsonObject | list[JsonValue] | str) -> bytes:
     """Return compact UTF-8."""
     text = _JSON.encode(value)
     try:

@@ -443,7 +443,7 @@ async def test_what_was_done_is_told_from_the_history(project: Path) -> None:
 async def test_without_a_history_nothing_was_done() -> None:
     reply = await reply_to(OfflineModel(INFO, script=PLAIN), (user("what have we done?"),))
 
-    assert text_of(reply) == "Nothing yet: no cell above has been run."
+    assert text_of(reply) == "Nothing yet: there is no turn above that I know of."
 
 
 # Any history ----------------------------------------------------------------------------

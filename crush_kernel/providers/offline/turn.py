@@ -146,7 +146,7 @@ def recap(turn: CurrentTurn) -> str:
     """Return a Markdown list of the turns before this one and of what was done in each."""
     turns = _turns(turn.earlier)
     if not turns:
-        return "Nothing yet: no cell above has been run."
+        return "Nothing yet: there is no turn above that I know of."
     first = max(0, len(turns) - _MAX_RECAP_TURNS)
     lines = [f"{number}. {_turn_line(past)}" for number, past in enumerate(turns, 1)][first:]
     return "\n".join(lines)
@@ -159,9 +159,12 @@ def _turns(messages: tuple[Message, ...]) -> list[CurrentTurn]:
 
 
 def _turn_line(turn: CurrentTurn) -> str:
+    asked = in_code(shortened(turn.prompt, _MAX_PROMPT_CHARS))
+    if not turn.exchanges:
+        return asked
     done = [_deed(answered) for answered in turn.answers]
     what = ", ".join(dict.fromkeys(done)) if done else "answered"
-    return f"{in_code(shortened(turn.prompt, _MAX_PROMPT_CHARS))} – I {what}."
+    return f"{asked} – I {what}."
 
 
 def _deed(answered: Answered) -> str:

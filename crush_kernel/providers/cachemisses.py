@@ -1,0 +1,1 @@
+"""Why a prompt cache was missed. Pure."""

@@ -1,0 +1,1 @@
+"""Requests that are longer than the context window, in whose words ever. Pure."""
