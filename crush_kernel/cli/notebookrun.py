@@ -294,6 +294,8 @@ class NotebookRun:
         usage: Counter[str] = Counter()
         for ended in cells:
             usage.update(ended.usage or {})
+        if usage:
+            usage["is_estimated"] = bool(usage["is_estimated"])  # no count, as the others are
         return Finished(
             exit_code=exit_code(cells, is_stopped=self._is_cut_short, is_broken=error is not None),
             ran=len(cells),

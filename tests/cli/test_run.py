@@ -124,7 +124,9 @@ def test_programs_read_what_happened_in_order(first: tuple[Place, Done]) -> None
     assert [cell["model"] for cell in cells[:3]] == ["offline/offline", "offline/offline", ""]
     written = [cell["usage"]["output_tokens"] for cell in cells if cell["usage"]]
     assert len(written) == 3
-    assert done.those("finished")[0]["usage"]["output_tokens"] == sum(written) > 0
+    usage = done.those("finished")[0]["usage"]
+    assert usage["output_tokens"] == sum(written) > 0
+    assert usage["is_estimated"] is True
 
 
 def test_what_is_up_to_date_is_left_alone(first: tuple[Place, Done]) -> None:
