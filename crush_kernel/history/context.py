@@ -11,6 +11,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Final
 
+from crush_kernel.history.summary import is_summary
 from crush_kernel.history.turn import Turn
 from crush_kernel.messages import Message, Reasoning, ShellCommand
 
@@ -50,14 +51,35 @@ def fingerprint_of(turns: Iterable[Turn]) -> str:
 def messages_of(turns: Iterable[Turn]) -> Iterator[Message]:
     """Yield what `turns` say, from the first one on, as a context.
 
-    Thinking stays only in turns whose own context is still what it was: a provider that
-    signs its thinking refuses it behind anything else.
+    It begins with the last summary that stands for what is above it; others are left out.
+    Thinking, and what a request filled of the window, stay only in turns whose own context is
+    still what it was: a provider that signs its thinking refuses it behind anything else.
     """
-    fingerprint = BLANK
-    for turn in turns:
-        is_same = turn.fingerprint == fingerprint
-        yield from turn.messages if is_same else _without_reasoning(turn.messages)
-        fingerprint = _after(fingerprint, turn)
+    all_turns = tuple(turns)
+    is_same = _are_in_place(all_turns)
+    start = standing_summary(all_turns, is_same)
+    for index in range(start or 0, len(all_turns)):
+        messages = all_turns[index].messages
+        if index == start:
+            first = all_turns[index].summary or 0
+            yield messages[first]
+            messages = messages[first + 1 :]
+        said = (message for message in messages if not is_summary(message))
+        yield from said if is_same[index] else _out_of_place(said)
+
+
+def standing_summary(turns: Sequence[Turn], is_same: Sequence[bool] = ()) -> int | None:
+    """Return which of `turns` has the summary that a context after them begins with, if any.
+
+    Args:
+        turns: as they stand above a cell.
+        is_same: of each, whether its own context is what it was; found out if left out.
+    """
+    if all(turn.summary is None for turn in turns):
+        return None
+    in_place = is_same or _are_in_place(turns)
+    standing = [i for i, turn in enumerate(turns) if turn.summary is not None and in_place[i]]
+    return standing[-1] if standing else None
 
 
 def stale_cells(turns: Mapping[str, Turn], order: Sequence[str] | None) -> tuple[str, ...]:
@@ -84,7 +106,20 @@ def _after(fingerprint: str, turn: Turn) -> str:
     return blake2b(f"{fingerprint}\n{turn.digest}".encode(), digest_size=8).hexdigest()
 
 
-def _without_reasoning(messages: Iterable[Message]) -> Iterator[Message]:
+def _are_in_place(turns: Iterable[Turn]) -> list[bool]:
+    """Return of each turn whether those before it are the context that it ran in."""
+    found: list[bool] = []
+    fingerprint = BLANK
+    for turn in turns:
+        found.append(turn.fingerprint == fingerprint)
+        fingerprint = _after(fingerprint, turn)
+    return found
+
+
+def _out_of_place(messages: Iterable[Message]) -> Iterator[Message]:
     for message in messages:
         parts = tuple(part for part in message.parts if not isinstance(part, Reasoning))
-        yield message if len(parts) == len(message.parts) else replace(message, parts=parts)
+        if len(parts) == len(message.parts) and message.usage is None:
+            yield message
+        else:
+            yield replace(message, parts=parts, usage=None)

@@ -9,7 +9,7 @@ Exactly one task writes a running turn. Each change is told to the recorder befo
 can see it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +19,19 @@ from crush_kernel.history.context import (
     fingerprint_of,
     messages_of,
     stale_cells,
+    standing_summary,
+)
+from crush_kernel.history.estimate import tokens_of
+from crush_kernel.history.summary import (
+    Kept,
+    covers_of,
+    is_summary,
+    requests_of,
+    sealed,
+    since_summary,
+    split_unseen,
+    standing_in,
+    summary_message,
 )
 from crush_kernel.history.turn import Turn, TurnState, digest_of
 from crush_kernel.messages import JsonObject, Message, ToolResult, Usage, calls_of
@@ -65,7 +78,7 @@ class Recorder(Protocol):
         """Keep a file as it was and as it will be. Any thread."""
 
     def ended(self, turn: Turn) -> Turn:
-        """Return `turn` with its record and digest."""
+        """Return `turn` with its record, its digest and where its summary stands."""
         ...
 
 
@@ -93,8 +106,10 @@ class NoRecorder:
         """Do nothing."""
 
     def ended(self, turn: Turn) -> Turn:
-        """Return `turn` with its digest."""
-        return replace(turn, digest=digest_of(turn.messages))
+        """Return `turn` with its digest and where its summary stands."""
+        kept = sealed(turn.messages, turn.fingerprint)
+        summary = standing_in(kept, turn.fingerprint)
+        return replace(turn, messages=kept, digest=digest_of(kept), summary=summary)
 
 
 class Conversation:
@@ -106,6 +121,7 @@ class Conversation:
         self._order: tuple[str, ...] | None = None
         self._running: tuple[str, Turn] | None = None
         self._context: tuple[Message, ...] = ()
+        self._above: tuple[Turn, ...] = ()
         self._spent: dict[str, Usage] = {}
         self._nameless = 0
 
@@ -144,6 +160,21 @@ class Conversation:
         return self._context + self.running
 
     @property
+    def sent(self) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+        """What the next request is to say of `context` and `running`: from a summary on."""
+        return since_summary(self._context, self.running)
+
+    @property
+    def everything(self) -> tuple[Message, ...]:
+        """What was said above and in the turn that began last, whatever summaries stand for."""
+        return tuple(m for turn in self._above for m in turn.messages) + self.running
+
+    @property
+    def request(self) -> tuple[Message, ...]:
+        """What the user is waiting for: prompts, oldest first, as a summary is to repeat them."""
+        return requests_of(self._with_running(self._above))
+
+    @property
     def spent_by_model(self) -> dict[str, Usage]:
         """What all requests used, by `provider/model`; those of replaced turns count too."""
         return dict(self._spent)
@@ -161,6 +192,16 @@ class Conversation:
     def above(self, cell_id: str) -> tuple[str, ...]:
         """Return the cells that a run of `cell_id` would see, in the order of reading."""
         return cells_above(cell_id, self.turns, self._order)
+
+    def summary_above(self, cell_id: str) -> Turn | None:
+        """Return the turn whose summary a run of `cell_id` would begin with; `None` without."""
+        turns = [self._turns[cell] for cell in self.above(cell_id)]
+        index = standing_summary(turns)
+        return None if index is None else turns[index]
+
+    def seen_from(self, cell_id: str) -> tuple[Message, ...]:
+        """Return what a run of `cell_id` would see, as it would begin."""
+        return tuple(messages_of(self._turns[cell] for cell in self.above(cell_id)))
 
     def arrange(self, order: Sequence[str] | None) -> None:
         """Take `order` as the order of the document; the running turn sees what it saw."""
@@ -199,6 +240,7 @@ class Conversation:
             source=place.source,
         )
         self._context = tuple(messages_of(above))
+        self._above = tuple(above)
         self._recorder.began(turn)
         self._set(turn)
         for message in messages:
@@ -207,11 +249,51 @@ class Conversation:
 
     def append(self, message: Message) -> None:
         """Add `message` to the running turn and count what it used."""
+        self._add(message)
+        if message.usage:
+            self.spend({f"{message.provider}/{message.model}": message.usage})
+
+    def summarise(
+        self, text: str, *, todos: tuple[str, ...], max_request_chars: int, reply: Message
+    ) -> Message:
+        """Have a summary stand for what was said so far, and return its message.
+
+        What the user has said since the last reply was not answered yet, so that it stays as
+        it is, behind the summary.
+
+        Args:
+            text: the words of the summary.
+            todos: what is still to do, one line each.
+            max_request_chars: of the user's request, that are repeated word for word.
+            reply: who wrote it, and what that used.
+        """
+        answered, unseen = split_unseen(self.running)
+        is_open = bool(answered) and not _has_ended(answered)
+        # The request of a turn that only begins stands behind the summary anyway.
+        turns = self._with_running(self._above) if answered else self._above
+        kept = Kept(
+            requests=requests_of(turns),
+            is_open=is_open,
+            todos=todos,
+            max_request_chars=max_request_chars,
+        )
+        message = replace(
+            summary_message(text, kept, covers=covers_of(self._turn.fingerprint, answered)),
+            provider=reply.provider,
+            model=reply.model,
+            usage=reply.usage,
+        )
+        for _ in unseen:
+            self.drop_last()
+        self.append(message)
+        for said in unseen:
+            self._add(said)
+        return message
+
+    def _add(self, message: Message) -> None:
         self._recorder.said(self._turn, message)
         turn = self._turn
         self._set(replace(turn, messages=(*turn.messages, message), revision=turn.revision + 1))
-        if message.usage:
-            self.spend({f"{message.provider}/{message.model}": message.usage})
 
     def answer(self, result: ToolResult) -> None:
         """Keep `result`, whose message will be appended when all calls have theirs."""
@@ -238,6 +320,9 @@ class Conversation:
         self._set(self._recorder.ended(ended))
         return self._turn
 
+    def _with_running(self, turns: Iterable[Turn]) -> tuple[Turn, ...]:
+        return (*turns, self._turn)
+
     @property
     def _turn(self) -> Turn:
         if self._running is None:
@@ -251,8 +336,19 @@ class Conversation:
 
 
 def context_tokens(messages: Sequence[Message]) -> int:
-    """Return what the last request and its reply filled of the window; zero if unknown."""
-    return next((m.usage.context_tokens for m in reversed(messages) if m.usage), 0)
+    """Return what the last request and its reply filled of the window; zero if unknown.
+
+    Right after a summary that is what the summary comes to.
+    """
+    last = next((m for m in reversed(messages) if m.usage), None)
+    if last is None or last.usage is None:
+        return 0
+    return tokens_of(last) if is_summary(last) else last.usage.context_tokens
+
+
+def _has_ended(messages: Sequence[Message]) -> bool:
+    """Return whether the last of `messages` is a reply after which nothing is to be done."""
+    return messages[-1].role == "assistant" and not calls_of(messages[-1])
 
 
 def count_calls(messages: Sequence[Message]) -> int:

@@ -19,6 +19,7 @@ from pydantic import JsonValue
 
 from crush_kernel.history.messagejson import ReadMessages, read_messages, read_usage, write_value
 from crush_kernel.history.plainjson import Budget, Unreasonable, is_plain, plain
+from crush_kernel.history.summary import standing_in
 from crush_kernel.history.turn import VERSION, Turn, TurnState, digest_of
 from crush_kernel.messages import JsonObject, Message, Part, ToolResult, Usage
 
@@ -113,18 +114,20 @@ def examine_turn(
         read = read_messages(raw, budget)
     except Unreasonable as error:
         raise BadRecord(f"it {error}") from None
+    fingerprint = _text(record, "fingerprint", MAX_NAME)
     turn = Turn(
         cell_id=_cell_of(record, run) or cell_id,
         run=run,
         messages=read.messages,
         revision=_count(record, "revision", least=0),
         end=_end_of(record),
-        fingerprint=_text(record, "fingerprint", MAX_NAME),
+        fingerprint=fingerprint,
         source=_text(record, "source", MAX_NAME),
         is_start=record.get("is_start") is True,
         volatile=_object(record, "volatile"),
         record=record,
         digest=digest_of(read.messages),
+        summary=standing_in(read.messages, fingerprint),
     )
     return ReadTurn(turn, _problems(read, len(raw)))
 

@@ -13,6 +13,7 @@ from crush_kernel.history.journal import Journal
 from crush_kernel.history.record import read_turn, write_turn
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.sidefiles import budget_notice, caps_for, restored, spilled
+from crush_kernel.history.summary import sealed
 from crush_kernel.history.turn import Turn
 from crush_kernel.history.weight import weight_of
 from crush_kernel.messages import JsonObject, Message, ToolResult
@@ -66,13 +67,16 @@ class Recording:
         self._journal.file_changed(self.session, turn.id, path, before, after)
 
     def ended(self, turn: Turn) -> Turn:
-        """Return `turn` with its record and digest."""
+        """Return `turn` with its record, its digest and where its summary stands."""
         kept = self.spilled(turn.cell_id, self._redactor.redact_messages(turn.messages))
+        kept = sealed(kept, turn.fingerprint)
         volatile: JsonObject = {"ended": now()}
         record = write_turn(replace(turn, messages=kept, volatile=volatile))
         # As it will be read one day, so that it then is the same context.
-        digest = read_turn(dict(record), cell_id=turn.cell_id).digest
-        return replace(turn, record=record, digest=digest, volatile=volatile)
+        read = read_turn(dict(record), cell_id=turn.cell_id)
+        return replace(
+            turn, record=record, digest=read.digest, summary=read.summary, volatile=volatile
+        )
 
     def spilled(self, cell_id: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return `messages` as the record in a cell has them; what is too large is kept apart."""

@@ -21,6 +21,7 @@ from crush_kernel.history.entries import (
     Unsaid,
 )
 from crush_kernel.history.outputs import Output, apply_output, saved_outputs, without_widgets
+from crush_kernel.history.summary import sealed, standing_in
 from crush_kernel.history.turn import Turn, digest_of
 from crush_kernel.messages import (
     Message,
@@ -113,12 +114,15 @@ class _State:
         if parts := tuple(_parts(self.drafts)):
             messages.append(self._partial_reply(parts))
         added = len(messages) - len(self.messages)
+        # What was kept lacks its secrets, and may lack a message that was taken back.
+        kept = sealed(tuple(messages), self.turn.fingerprint)
         turn = replace(
             self.turn,
-            messages=tuple(messages),
+            messages=kept,
             revision=self.turn.revision + self.changes + added + 1,
             end="interrupted",
-            digest=digest_of(messages),
+            digest=digest_of(kept),
+            summary=standing_in(kept, self.turn.fingerprint),
             record=None,
         )
         return Replayed(turn, outputs)

@@ -37,6 +37,7 @@ from crush_kernel.history.recording import Recording
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.spending import Spending, beyond, spent_in, spent_on
 from crush_kernel.history.stored import is_newer, read_stored, run_again, sorted_out
+from crush_kernel.history.summary import sealed
 from crush_kernel.history.todos import TodoReader, write_todos
 from crush_kernel.history.turn import Turn, source_digest
 from crush_kernel.messages import JsonObject, Message, Usage
@@ -248,7 +249,7 @@ class Session:
     def header(self) -> JsonObject:
         """Return what the notebook's own metadata is to say. Any thread."""
         talk = self.conversation
-        messages = talk.messages
+        messages = talk.everything
         last = next((m for m in reversed(messages) if m.role == "assistant"), None)
         shown = None if talk.order is None else set(talk.order)
         return write_header(
@@ -383,6 +384,7 @@ class Session:
         self.conversation.spend(dict(spent_in((turn,))))
         kept = self._recording.spilled(turn.cell_id, turn.messages)
         if kept != turn.messages:
+            kept = sealed(kept, turn.fingerprint)
             smaller = replace(turn, messages=kept, revision=turn.revision + 1, record=None)
             if (again := read_stored(write_turn(smaller), turn.cell_id)) is not None:
                 self.journal.ended(self.id, again, outputs, None)

@@ -60,6 +60,9 @@ class Turn:
     """The turn as it is stored; `None` until it was, or was read."""
     digest: str = ""
     """Of what it adds to the context of later cells; empty while it runs."""
+    summary: int | None = None
+    """Which of its messages is the last summary that stands for all before it in the turn;
+    whether it does for the turns above, tells the fingerprint. `None` while it runs."""
 
     @property
     def id(self) -> str:
