@@ -92,9 +92,14 @@ def _notebook_called(name: str) -> Path | None:
 
 
 def written_at(path: Path) -> datetime | None:
-    """Return when the file was written last; `None` if there is none."""
+    """Return when the file was written last; `None` if there is none, or nobody can tell.
+
+    A time that is yet to come is of a clock that was set back since, so that what ended after
+    it may look as if it had ended before.
+    """
     with suppress(OSError, ValueError, OverflowError):
-        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        return written if written <= datetime.now(UTC) + _GRAIN else None
     return None
 
 

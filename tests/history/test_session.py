@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from crush_kernel.errors import CommandError
+from crush_kernel.history import recording
 from crush_kernel.history.conversation import Conversation
 from crush_kernel.history.notebook import RECORD_MIME_TYPE, read_cells, read_ipynb
 from crush_kernel.history.record import MAX_COUNT
@@ -248,6 +250,14 @@ def test_what_a_cell_takes_does_not_grow_with_the_notebook(
 # Without a page
 
 
+@pytest.fixture
+def an_hour_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have turns end an hour ago."""
+    ended = datetime.now(UTC) - timedelta(hours=1)
+    monkeypatch.setattr(recording, "now", lambda: ended.isoformat(timespec="seconds"))
+
+
+@pytest.mark.usefixtures("an_hour_ago")
 def test_without_a_page_what_the_file_was_written_without_is_not_there(
     desk: Desk, worked: tuple[LiveSession, Page]
 ) -> None:
@@ -255,23 +265,28 @@ def test_without_a_page_what_the_file_was_written_without_is_not_there(
     page["a"].crush = None
     desk.path.write_text(json.dumps(page.stored()), encoding="utf-8")
     live.kill()
-    later = time.time() + 60
-    os.utime(desk.path, (later, later))
     again = desk.start(desk.path)
     again.open_file()
     assert again.turns == {"b": "b.1"}
 
 
+@pytest.mark.parametrize(
+    "written_s",
+    [
+        pytest.param(-60, id="written before it ended"),
+        pytest.param(86_400, id="written by a clock that was set back since"),
+    ],
+)
 def test_without_a_page_what_the_file_cannot_have_yet_is_there(
-    desk: Desk, worked: tuple[LiveSession, Page]
+    desk: Desk, worked: tuple[LiveSession, Page], written_s: float
 ) -> None:
     live, page = worked
     page.delete("b")
     page["a"].crush = None
     desk.path.write_text(json.dumps(page.stored()), encoding="utf-8")
     live.kill()
-    earlier = time.time() - 60
-    os.utime(desk.path, (earlier, earlier))
+    written = time.time() + written_s
+    os.utime(desk.path, (written, written))
     again = desk.start(desk.path)
     again.open_file()
     assert again.turns == {"a": "a.1", "b": "b.1"}
