@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json
 
 from crush_kernel.errors import ProviderError
-from crush_kernel.messages import StopReason, Usage
+from crush_kernel.messages import StopReason
 from crush_kernel.providers.base import (
     ReasoningData,
     ReasoningDelta,
@@ -28,6 +28,7 @@ from crush_kernel.providers.base import (
     UsageReport,
 )
 from crush_kernel.providers.failures import cut_off, from_error_event, garbled
+from crush_kernel.providers.reported import anthropic_usage, merged
 from crush_kernel.providers.sse import EventLines, NotAReply
 
 _STOPS: Final[Mapping[str, StopReason]] = {
@@ -63,7 +64,7 @@ class ReplyDecoder:
         self._thinking: dict[int, list[str]] = {}
         self._signatures: dict[int, list[str]] = {}
         self._has_input: set[int] = set()
-        self._counts: dict[str, int] = {}
+        self._counts: _Event = {}
         self._reason = ""
         self.is_done = False
         """Whether `Stop` was told: nothing that follows matters."""
@@ -179,14 +180,9 @@ class ReplyDecoder:
         counts = _object(holder, "usage")
         if not counts:
             return ()
-        self._counts |= {key: count for key, count in counts.items() if isinstance(count, int)}
-        usage = Usage(
-            input_tokens=self._counts.get("input_tokens", 0),
-            cache_read_tokens=self._counts.get("cache_read_input_tokens", 0),
-            cache_write_tokens=self._counts.get("cache_creation_input_tokens", 0),
-            output_tokens=self._counts.get("output_tokens", 0),
-        )
-        return (UsageReport(usage),)
+        self._counts = merged(self._counts, counts)
+        usage = anthropic_usage(self._counts)
+        return () if usage is None else (UsageReport(usage),)
 
     def _kind(self, index: int) -> str:
         return _text(self._blocks.get(index, {}), "type")

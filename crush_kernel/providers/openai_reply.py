@@ -17,7 +17,7 @@ import pydantic_core
 from pydantic import JsonValue
 
 from crush_kernel.errors import ConnectionLost, ProviderError
-from crush_kernel.messages import JsonObject, StopReason, Usage
+from crush_kernel.messages import JsonObject, StopReason
 from crush_kernel.providers.base import (
     ReasoningData,
     ReasoningDelta,
@@ -30,6 +30,7 @@ from crush_kernel.providers.base import (
 from crush_kernel.providers.failures import cut_off, from_error_event, garbled
 from crush_kernel.providers.openai_calls import ToolCalls
 from crush_kernel.providers.openai_wire import REASONING_FIELDS
+from crush_kernel.providers.reported import merged, openai_usage
 from crush_kernel.providers.sse import EventLines, NotAReply
 
 _STOPS: Final[Mapping[str, StopReason]] = {
@@ -71,6 +72,7 @@ class ReplyDecoder:
         self._open_block = 0
         self._field = REASONING_FIELDS[0]
         self._reason = ""
+        self._used: JsonObject = {}
         self._halves: dict[str, str] = {}
         self._mends = False
         self._has_spoken = False
@@ -168,8 +170,10 @@ class ReplyDecoder:
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict) and not choice.get("index"):
                 self._choice(choice, events)
-        if (usage := _usage(document)) is not None:
-            events.append(UsageReport(usage))
+        if counts := _counts(document):
+            self._used = merged(self._used, counts)
+            if (usage := openai_usage(self._used)) is not None:
+                events.append(UsageReport(usage))
         return events
 
     def _choice(self, choice: JsonObject, events: list[StreamEvent]) -> None:
@@ -275,36 +279,10 @@ def _content_texts(parts: list[JsonValue]) -> Iterator[tuple[str, str]]:
             yield "text", text
 
 
-def _usage(document: JsonObject) -> Usage | None:
-    """Return the token counts of a chunk, made to not overlap.
-
-    The prompt's count includes what was read from and written to the cache, the reply's
-    includes its thinking.
-    """
+def _counts(document: JsonObject) -> JsonObject:
+    """Return the token counts of a chunk, wherever it has them."""
     usage = document.get("usage")
     if not isinstance(usage, dict):
         groq = document.get("x_groq")
         usage = groq.get("usage") if isinstance(groq, dict) else None
-    if not isinstance(usage, dict):
-        return None
-    details = usage.get("prompt_tokens_details")
-    if not isinstance(details, dict):
-        details = {}
-    prompt = _count(usage.get("prompt_tokens"))
-    cached = _count(
-        details.get("cached_tokens")
-        or usage.get("prompt_cache_hit_tokens")
-        or usage.get("cached_tokens")
-    )
-    read = min(cached, prompt)
-    written = min(_count(details.get("cache_write_tokens")), prompt - read)
-    return Usage(
-        input_tokens=prompt - read - written,
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        output_tokens=_count(usage.get("completion_tokens")),
-    )
-
-
-def _count(value: JsonValue) -> int:
-    return int(value) if isinstance(value, int | float) and 0 < value < 1e15 else 0
+    return usage if isinstance(usage, dict) else {}

@@ -13,6 +13,7 @@ from crush_kernel.providers.offline.intents import (
     Intent,
     ListFolder,
     Recap,
+    Remember,
     ReplaceText,
     RunCommand,
     ShowFile,
@@ -168,12 +169,14 @@ def test_asking_to_replace_text_takes_both_texts_literally(prompt: str, intent: 
         ("Read src/a.py and tell me in two sentences what it does.", ExplainFile("src/a.py")),
         ("What have we done so far?", Recap()),
         ("summarise this conversation", Recap()),
+        ("Remember this: the shop opens at ten.", Remember()),
+        ("please remember that f.py is old", Remember()),
         ("help", About()),
         ("hi!", About()),
         ("Hello! What can you do?", About()),
     ],
 )
-def test_asking_for_an_explanation_names_its_subject(prompt: str, intent: Intent) -> None:
+def test_asking_for_words_needs_no_more_than_reading(prompt: str, intent: Intent) -> None:
     assert plan(prompt) == intent
 
 

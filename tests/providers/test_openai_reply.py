@@ -452,15 +452,15 @@ def test_a_refusal_is_text() -> None:
         ),
         pytest.param(
             {"prompt_tokens": 10, "completion_tokens": 1, "cached_tokens": 40},
-            Usage(input_tokens=0, cache_read_tokens=10, output_tokens=1),
+            Usage(input_tokens=10, cache_read_tokens=40, output_tokens=1),
             id="more cached than read",
         ),
         pytest.param(
             {"prompt_tokens": -5, "completion_tokens": "many", "prompt_tokens_details": 7},
-            Usage(),
+            None,
             id="nonsense",
         ),
-        pytest.param({"prompt_tokens": 10**400, "completion_tokens": 1e999}, Usage(), id="huge"),
+        pytest.param({"prompt_tokens": 10**400, "completion_tokens": 1e999}, None, id="huge"),
         pytest.param(None, None, id="none"),
     ],
 )
@@ -628,3 +628,9 @@ deltas: st.SearchStrategy[object] = st.fixed_dictionaries(
 def test_no_shape_of_chunk_breaks_the_decoder(said: list[object], usage: object) -> None:
     body = "".join(chunk(delta, usage=usage) for delta in said)
     assert decoded(body, STOP).stop in ("end_turn", "tool_use")
+
+
+def test_the_last_report_counts_field_by_field() -> None:
+    first = chunk(usage={"prompt_tokens": 9, "completion_tokens": 1})
+    last = chunk(finish="stop", usage={"prompt_tokens": 0, "completion_tokens": 4})
+    assert decoded(first, last, DONE).usage == Usage(input_tokens=9, output_tokens=4)

@@ -20,6 +20,7 @@ from crush_kernel.providers.offline.intents import (
     Intent,
     ListFolder,
     Recap,
+    Remember,
     ReplaceText,
     RunCommand,
     ShowFile,
@@ -60,7 +61,10 @@ I understand a few plain requests in English, and do them with the real tools:
 - write: “create a file `notes.txt` with "hello"”
 - edit: “replace "red" with "blue" in `style.css`”
 - explain: “explain this project”, “explain `app.py`”
+- note: “remember this: the shop opens at ten”
 - look back: “what have we done so far?”"""
+
+REMEMBERED = "I will: it stands in this cell now, and whoever goes on below reads it here."
 
 NOT_UNDERSTOOD = "I did not understand that, so I did nothing.\n\n" + ABILITIES
 
@@ -105,6 +109,8 @@ def _reply(  # noqa: C901, PLR0911, PLR0912 - one arm for each member of the uni
             return _say(ABILITIES)
         case Recap():
             return _say(recap(turn))
+        case Remember():
+            return _say(REMEMBERED)
         case ListFolder(path=path):
             return _use(turn, partial(_listed, intent), "ls", path=path)
         case ShowFile(path=path, offset=offset, limit=limit):

@@ -17,6 +17,11 @@ class Recap:
 
 
 @dataclass(frozen=True, slots=True)
+class Remember:
+    """Keep in mind what the prompt says: the notebook does."""
+
+
+@dataclass(frozen=True, slots=True)
 class ListFolder:
     """List what is in the folder `path`."""
 
@@ -89,6 +94,7 @@ class ExplainFile:
 Intent = (
     About
     | Recap
+    | Remember
     | ListFolder
     | ShowFile
     | FindFiles

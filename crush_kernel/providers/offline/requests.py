@@ -17,6 +17,7 @@ from crush_kernel.providers.offline.intents import (
     Intent,
     ListFolder,
     Recap,
+    Remember,
     ReplaceText,
     RunCommand,
     ShowFile,
@@ -74,6 +75,10 @@ def _about(_: Found) -> Intent:
 
 def _recap(_: Found) -> Intent:
     return Recap()
+
+
+def _remember(_: Found) -> Intent:
+    return Remember()
 
 
 def _explain_project(_: Found) -> Intent:
@@ -193,6 +198,7 @@ _ABOUT = (
         r"(?: so far)?(?: in this notebook| here)?(?: so far)?",
     ),
     _rule(_recap, r"recap|summari[sz]e (?:this|the|our) (?:conversation|session|notebook)"),
+    _rule(_remember, r"remember(?: this| that)?:? .+"),
     _rule(_explain_project, rf"{_SPEAK} {_PROJECT}(?: to me| briefly)?"),
     _rule(_explain_project, rf"what{_IS} {_PROJECT}(?: about| for)?"),
     _rule(_explain_project, rf"what does {_PROJECT} do"),
