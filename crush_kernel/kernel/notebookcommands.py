@@ -88,7 +88,10 @@ async def export(call: CommandCall) -> str:
     if not turns:
         raise CommandError("There is no turn above this cell to export.")
     clean = partial(_without_secrets, redactor=runtime.session.redactor)
-    text = await anyio.to_thread.run_sync(lambda: exported([*map(clean, turns)], wanted))
+    # A long conversation takes seconds, for which nobody waits who has stopped the cell.
+    text = await anyio.to_thread.run_sync(
+        lambda: exported([*map(clean, turns)], wanted), abandon_on_cancel=True
+    )
     name = export_name(runtime.session.notebook, wanted)
     path = await anyio.to_thread.run_sync(_write_new, runtime.paths.cwd, name, text)
     return f"{len(turns)} turns are in {code_span(path.name)}."
