@@ -254,7 +254,7 @@ def _build(
         paths=paths,
         providers=Providers(settings, state),
         agent=Agent(
-            tools=_tools(paths, shell, accepts),
+            tools=_tools(paths, shell, accepts, lambda: session.notebook),
             gate=Gate(settings.permission_mode),
             system_prompt=system_prompt,
             conversation=session.conversation,
@@ -267,15 +267,20 @@ def _build(
     return runtime
 
 
-def _tools(paths: PathPolicy, shell: Shell, accepts: Callable[[str], bool]) -> tuple[AnyTool, ...]:
+def _tools(
+    paths: PathPolicy,
+    shell: Shell,
+    accepts: Callable[[str], bool],
+    notebook: Callable[[], Path | None],
+) -> tuple[AnyTool, ...]:
     tracker = ReadTracker()
     return (
         erase(view_tool(paths, tracker, accepts=accepts)),
         erase(ls_tool(paths)),
         erase(glob_tool(paths)),
         erase(grep_tool(paths)),
-        erase(edit_tool(paths, tracker)),
-        erase(write_tool(paths, tracker)),
+        erase(edit_tool(paths, tracker, notebook=notebook)),
+        erase(write_tool(paths, tracker, notebook=notebook)),
         erase(bash_tool(shell, paths)),
         erase(todos_tool()),
     )

@@ -11,8 +11,10 @@ from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, de
 from crush_kernel.tools.filechange import (
     AfterWrite,
     Files,
+    OpenNotebook,
     Proposal,
     Snapshot,
+    no_notebook,
     require_text,
     say_nothing,
     unread,
@@ -36,10 +38,14 @@ class EditArguments(Arguments):
 
 
 def edit_tool(
-    paths: PathPolicy, tracker: ReadTracker, after_write: AfterWrite = say_nothing
+    paths: PathPolicy,
+    tracker: ReadTracker,
+    *,
+    after_write: AfterWrite = say_nothing,
+    notebook: OpenNotebook = no_notebook,
 ) -> Tool[EditArguments]:
     """Return the tool; `tracker` is the one that `view` and `write` use, too."""
-    files = Files(paths, tracker, after_write)
+    files = Files(paths, tracker, after_write, notebook)
 
     async def run(arguments: EditArguments, context: ToolContext) -> ToolOutput:
         require_text("old_string", arguments.old_string)

@@ -37,6 +37,14 @@ _MAX_CHANGES = 6_000
 AfterWrite = Callable[[Path], Awaitable[str]]
 """Called with the real path of every file written; what it returns is added to the result."""
 
+OpenNotebook = Callable[[], Path | None]
+"""Tells where the notebook is whose cells run now; `None` if nobody knows."""
+
+
+def no_notebook() -> Path | None:
+    """Know of no notebook."""
+    return None
+
 
 async def say_nothing(path: Path) -> str:  # noqa: ARG001 - an `AfterWrite`
     """Return no words about `path`."""
@@ -80,17 +88,20 @@ class Files:
     paths: PathPolicy
     tracker: ReadTracker
     after_write: AfterWrite = say_nothing
+    notebook: OpenNotebook = no_notebook
 
     async def load(self, file_path: str) -> Snapshot:
         """Return what is at `file_path` now.
 
         Raises:
-            ToolError: it is no text file of a size to edit, or it cannot be written.
+            ToolError: it is no text file of a size to edit, or it cannot be written, or it is
+                the notebook that is open.
         """
         return await run_sync(self._load, file_path, abandon_on_cancel=True)
 
     def _load(self, file_path: str) -> Snapshot:
         target = self.paths.resolve(file_path)
+        self._require_other_than_the_notebook(target)
         file = read_file(target.path)
         require_writable(target.path)
         notes = _link_notes(file_path, target, self.paths.cwd)
@@ -111,6 +122,16 @@ class Files:
             state=self.tracker.state_of(target.path, file.data) if file.data else "fresh",
             notes=notes,
         )
+
+    def _require_other_than_the_notebook(self, target: Target) -> None:
+        """Refuse to write behind the back of the front end, which has unsaved work of its own."""
+        notebook = self.notebook()
+        if notebook is not None and _is_same_file(notebook, target.path):
+            raise ToolError(
+                f"{target.shown} is the notebook in which you run. It is open: what is written "
+                "to its file would be lost or would undo what is not saved yet, so nothing was "
+                "written. Say in your reply what the user should change in which cell."
+            )
 
     async def change(
         self, before: Snapshot, proposal: Proposal, context: ToolContext, *, tool: str
@@ -243,6 +264,13 @@ def unread(before: Snapshot) -> ToolError:
         f"{before.target.shown} exists but was not viewed yet, so nothing was written. "
         "View it first."
     )
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:  # one of them does not exist yet
+        return Path(os.path.realpath(one)) == other
 
 
 def _encoded(text: str, before: Snapshot) -> bytes:

@@ -7,8 +7,10 @@ from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, de
 from crush_kernel.tools.filechange import (
     AfterWrite,
     Files,
+    OpenNotebook,
     Proposal,
     Snapshot,
+    no_notebook,
     require_text,
     say_nothing,
 )
@@ -25,10 +27,14 @@ class WriteArguments(Arguments):
 
 
 def write_tool(
-    paths: PathPolicy, tracker: ReadTracker, after_write: AfterWrite = say_nothing
+    paths: PathPolicy,
+    tracker: ReadTracker,
+    *,
+    after_write: AfterWrite = say_nothing,
+    notebook: OpenNotebook = no_notebook,
 ) -> Tool[WriteArguments]:
     """Return the tool; `tracker` is the one that `view` and `edit` use, too."""
-    files = Files(paths, tracker, after_write)
+    files = Files(paths, tracker, after_write, notebook)
 
     async def run(arguments: WriteArguments, context: ToolContext) -> ToolOutput:
         require_text("content", arguments.content)

@@ -312,6 +312,21 @@ def test_two_pages_show_and_keep_the_same(shared: tuple[Desk, RunningKernel]) ->
     assert one.page.turns == {**one.page.turns, a: f"{a}.1", b: f"{b}.1"}
 
 
+def test_no_tool_writes_behind_the_back_of_a_page(desk: Desk) -> None:
+    tab = desk.open(desk.start(CRUSH_PERMISSION_MODE="accept-edits"))
+    tab.save(desk.path)
+    before = desk.path.read_bytes()
+    tab.say({"method": "path", "path": str(desk.path)})
+    desk.provider.play(
+        call("view", {"file_path": "nb.ipynb"}),
+        call("write", {"file_path": "nb.ipynb", "content": "{}"}),
+        say("Write this into the cell below."),
+    )
+    tab.run("a", "Change the notebook.")
+    assert "is the notebook in which you run" in desk.sent
+    assert desk.path.read_bytes() == before
+
+
 def test_a_page_that_closes_its_comm_is_told_nothing_more(
     shared: tuple[Desk, RunningKernel],
 ) -> None:

@@ -26,7 +26,9 @@ class Desk:
         self.folder = folder
         self.tracker = ReadTracker()
         self.paths = PathPolicy(root=folder, cwd=folder)
-        self.tool: Tool[EditArguments] = edit_tool(self.paths, self.tracker)
+        self.tool: Tool[EditArguments] = edit_tool(
+            self.paths, self.tracker, notebook=lambda: folder / "open.ipynb"
+        )
 
     def put(self, name: str, data: bytes, *, is_viewed: bool = True) -> Path:
         """Write a file behind the tool's back and return its path."""
@@ -337,6 +339,15 @@ async def test_a_link_put_in_the_way_while_the_question_is_open_is_not_followed(
     assert not [*(tmp_path / "elsewhere").iterdir()]
 
 
+async def test_the_notebook_that_is_open_is_not_edited(desk: Desk) -> None:
+    path = desk.put("open.ipynb", b"{}\n")
+    fake = tool_context()
+    with pytest.raises(ToolError, match="the notebook in which you run"):
+        await desk.edit("open.ipynb", "{}", "[]", fake=fake)
+    assert not fake.requests
+    assert path.read_bytes() == b"{}\n"
+
+
 async def test_a_link_stays_and_its_target_is_changed_and_shown(desk: Desk) -> None:
     real = desk.put("real.txt", b"old\n")
     link = desk.folder / "link.txt"
@@ -466,7 +477,7 @@ async def test_what_is_found_after_writing_is_added_to_the_output(desk: Desk) ->
         told.append(path)
         return "line 1: no good"
 
-    desk.tool = edit_tool(desk.paths, desk.tracker, diagnose)
+    desk.tool = edit_tool(desk.paths, desk.tracker, after_write=diagnose)
     output = await desk.edit("a.txt", "a", "b")
     assert output.text.endswith("\nline 1: no good")
     assert told == [path]

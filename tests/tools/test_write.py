@@ -22,7 +22,11 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.tracker = ReadTracker()
-        self.tool = write_tool(PathPolicy(root=folder, cwd=folder), self.tracker)
+        self.tool = write_tool(
+            PathPolicy(root=folder, cwd=folder),
+            self.tracker,
+            notebook=lambda: folder / "open.ipynb",
+        )
 
     def put(self, name: str, data: bytes, *, is_viewed: bool = True) -> Path:
         """Write a file behind the tool's back and return its path."""
@@ -200,6 +204,29 @@ async def test_what_cannot_be_written_is_refused_unasked(
         await desk.write(file_path, content, fake=fake)
     assert not fake.requests
     assert [*desk.folder.iterdir()] == [file]
+
+
+@pytest.mark.parametrize(
+    "is_saved", [pytest.param(True, id="saved"), pytest.param(False, id="never saved")]
+)
+@pytest.mark.parametrize("name", ["open.ipynb", "./x/../open.ipynb", "link.ipynb"])
+async def test_the_notebook_that_is_open_is_not_written(
+    desk: Desk, name: str, *, is_saved: bool
+) -> None:
+    if is_saved:
+        desk.put("open.ipynb", b"{}\n")
+    (desk.folder / "link.ipynb").symlink_to("open.ipynb")
+    fake = tool_context()
+    with pytest.raises(ToolError, match="the notebook in which you run"):
+        await desk.write(name, "[]\n", fake=fake)
+    assert not fake.requests
+    path = desk.folder / "open.ipynb"
+    assert (path.read_bytes() if path.exists() else None) == (b"{}\n" if is_saved else None)
+
+
+async def test_another_notebook_is_a_file_like_any_other(desk: Desk) -> None:
+    await desk.write("other.ipynb", "{}\n")
+    assert (desk.folder / "other.ipynb").read_bytes() == b"{}\n"
 
 
 async def test_a_binary_file_is_not_overwritten(desk: Desk) -> None:
