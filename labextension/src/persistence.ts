@@ -26,7 +26,9 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
     const load = async () => {
       const module = await import('./sessions');
       return (sessions ??= new module.NotebookSessions({
-        stale: trans.__('Ran with other cells above: run it again to refresh'),
+        stale: trans.__(
+          'The cells above have changed since this ran: run it again to refresh it'
+        ),
         staleExplanation: trans.__(
           'A cell above was added, removed, moved or run again since this one ran.'
         )

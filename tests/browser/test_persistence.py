@@ -221,7 +221,7 @@ def test_a_cell_says_that_other_cells_stand_above_it_now(open_notebook: OpenNote
     expect(notes).to_have_count(0)
     notebook.page.evaluate(f"() => {MODEL}.sharedModel.moveCell(1, 0)")
     expect(notes).to_have_count(2)
-    note = notebook.cell(0).get_by_text(re.compile("^Ran with other cells above"))
+    note = notebook.cell(0).get_by_text(re.compile("^The cells above have changed since"))
     expect(note).to_be_visible()
     expect(notebook.cell(0)).to_have_accessible_description(re.compile("run it again"))
     notebook.page.evaluate(f"() => {MODEL}.sharedModel.moveCell(1, 0)")

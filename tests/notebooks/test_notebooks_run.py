@@ -70,7 +70,15 @@ def test_the_session_goes_on_after_a_restart_changes_and_starts_afresh(
             for cell in rest
             if not cell.endswith(("-text", "-next"))
         }
+        ten = source["keep-say"].replace("nine", "ten")
+        changed = [
+            second.run(ten, cell_id="keep-say"),
+            *(second.run(source[cell], cell_id=cell) for cell in ("keep-recall", "keep-versions")),
+        ]
 
+    assert "I will: it stands in this cell now" in changed[0].markdown
+    assert "the shop opens at ten" in changed[1].markdown
+    assert "| 2 | What have we done so far in this notebook?" in changed[2].markdown
     assert "the shop opens at nine" in shown["keep-recall"]
     assert "ls tour" in shown["keep-recall"]
     assert "| 1 | What have we done so far in this notebook?" in shown["keep-versions"]
