@@ -39,6 +39,10 @@ class CallCancelled(Exception):
     """The engine call was cancelled and has cleaned up."""
 
 
+class EngineClosed(RuntimeError):
+    """The engine is closed, and does not start again."""
+
+
 class EngineCall(Generic[T]):
     """One coroutine that runs on the engine, in a scope that any thread can cancel."""
 
@@ -101,29 +105,37 @@ class Engine(Generic[R]):
         self._portal: BlockingPortal | None = None
         self._runtime: Future[R] = Future()
         self._closing = anyio.Event()
+        self._is_closed = False
         self._root: Future[None] | None = None
 
-    def start(self) -> None:
-        """Start the thread and open the runtime in the background; safe to repeat. Main thread."""
+    def _started(self) -> BlockingPortal:
+        """Start the thread, unless it has begun, and open the runtime in the background."""
+        # Pages and cells may still speak while it closes; a thread begun then would keep the
+        # process from ending.
+        if self._is_closed:
+            raise EngineClosed
         if self._portal is None:
             self._portal = self._thread.enter_context(start_blocking_portal())
             self._root = self._portal.start_task_soon(self._own_runtime)
+        return self._portal
 
     async def runtime(self) -> R:
         """Wait until the runtime is open and return it. Main loop.
 
         Raises:
+            EngineClosed: there is none any more.
             Exception: whatever kept it from opening.
         """
-        self.start()
+        self._started()
         return await asyncio.shield(asyncio.wrap_future(self._runtime))
 
     def call(self, function: Callable[[], Awaitable[T]]) -> EngineCall[T]:
-        """Run `function` on the engine. Main thread."""
-        self.start()
-        if self._portal is None:
-            raise RuntimeError("the engine is closed")
-        return EngineCall(self._portal, function)
+        """Run `function` on the engine. Main thread.
+
+        Raises:
+            EngineClosed: nothing runs there any more.
+        """
+        return EngineCall(self._started(), function)
 
     def close(self) -> None:
         """Close the runtime and end the thread; safe to repeat.
@@ -131,6 +143,7 @@ class Engine(Generic[R]):
         Blocks for `CLOSE_TIMEOUT_S` at most, then gives up on what will not stop. Any
         thread but the engine's.
         """
+        self._is_closed = True
         portal, self._portal = self._portal, None
         if portal is None or self._root is None:
             return

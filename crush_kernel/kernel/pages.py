@@ -16,8 +16,9 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from crush_kernel.kernel.bridge import EngineClosed
 from crush_kernel.kernel.mirror import CellOutputs, Mirror
 from crush_kernel.kernel.notebookplace import NotebookPlace
 from crush_kernel.kernel.pagemessages import (
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from crush_kernel.history.turn import Turn
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 PUSH_S = 0.25
 """Between two pictures of a running cell, for a page that does not get its outputs."""
@@ -215,16 +218,14 @@ class Pages:
     # What pages say
 
     async def _opened(self, page: Page, data: Message) -> None:
+        if page.is_closed:
+            return
         page.is_headless = data.get("is_headless") is True
         self._pages.append(page)
         session = await self._session()
         contents = await asyncio.to_thread(contents_of, data)
         path = self._place.located(data.get("path"), session.notebook)
-
-        async def load() -> "list[CellUpdate]":
-            return session.load(contents, path)
-
-        updates: list[CellUpdate] = await self._on_engine(load)
+        updates = await self._do(partial(session.load, contents, path))
         missed = self._missed(contents, updates)
         self._send(page, _news(updates, missed))
         if session.id:
@@ -240,11 +241,7 @@ class Pages:
         if told := told_in_full(data):
             # It may have read its file again, and hold an older header.
             page.header = None
-
-        async def rearrange() -> "list[CellUpdate]":
-            return session.rearrange(contents.cells, told=told)
-
-        updates: list[CellUpdate] = await self._on_engine(rearrange)
+        updates = await self._do(partial(session.rearrange, contents.cells, told=told))
         self._send(page, _news(updates, self._restored(updates)))
         if session.id:
             self._send(page, session_messages(session))
@@ -280,16 +277,24 @@ class Pages:
                 await self._rearranged(page, data, session)
             case {"method": "ack", "cell_id": str() as cell, "turn": str() as turn}:
                 if isinstance(revision := data.get("revision"), int):
-                    session.acknowledged(cell, turn, revision)
+                    await self._do(partial(session.acknowledged, cell, turn, revision))
             case {"method": "saving"}:
-                session.saving()
+                await self._do(session.saving)
             case {"method": "saved"}:
-                session.saved()
+                await self._do(session.saved)
             case {"method": "path"}:
                 if path := self._place.located(data.get("path")):
-                    session.moved(path)
+                    await self._do(partial(session.moved, path))
             case _:
                 logger.debug("a page says %r", data.get("method"))
+
+    async def _do(self, work: Callable[[], T]) -> T:
+        """Do `work` on the engine, to which the session belongs."""
+
+        async def do() -> T:
+            return work()
+
+        return await self._on_engine(do)
 
     def _forget(self, page: Page) -> None:
         page.follows = None
@@ -323,6 +328,8 @@ class Pages:
         async with self._turn:
             try:
                 await work()
+            except EngineClosed:
+                logger.info("a page spoke after the end")
             except Exception:
                 logger.exception("what a page said could not be taken in")
 

@@ -56,12 +56,17 @@ class Office:
     def __init__(self, folder: Path) -> None:
         self.live = LiveSession(folder)
         self.pages = Pages(self._session, self._on_engine, Mirror())
+        self.is_on_engine = False
 
     async def _session(self) -> Any:  # noqa: ANN401 - the session
         return self.live.session
 
     async def _on_engine(self, work: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401
-        return await work()
+        self.is_on_engine = True
+        try:
+            return await work()
+        finally:
+            self.is_on_engine = False
 
     async def open(self, *cells: str, is_headless: bool = False) -> FakeComm:
         """Open a page and wait until it is taken in."""

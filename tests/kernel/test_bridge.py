@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from crush_kernel.kernel.bridge import CallCancelled, Engine, Mailbox, call_main
+from crush_kernel.kernel.bridge import CallCancelled, Engine, EngineClosed, Mailbox, call_main
 
 pytestmark = pytest.mark.anyio
 
@@ -46,6 +46,21 @@ async def test_the_runtime_opens_once_on_a_thread_of_its_own_and_closes_there() 
     assert [parts.is_closed for parts in made] == [True]
     assert not made[0].thread.is_alive()
     motor.close()
+
+
+@pytest.mark.parametrize("is_used", [True, False], ids=["after use", "before use"])
+async def test_a_closed_engine_does_not_start_again(*, is_used: bool) -> None:
+    made: list[Parts] = []
+    motor = engine(made)
+    with anyio.fail_after(5):
+        if is_used:
+            await motor.runtime()
+        await anyio.to_thread.run_sync(motor.close)
+        with pytest.raises(EngineClosed):
+            motor.call(anyio.lowlevel.checkpoint)
+        with pytest.raises(EngineClosed):
+            await motor.runtime()
+    assert [parts.is_closed for parts in made] == [True] * is_used
 
 
 async def test_a_call_returns_what_the_engine_gives_or_raises() -> None:

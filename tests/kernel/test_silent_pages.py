@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from crush_kernel.kernel import pages as module
-from tests.kernel.office import WAIT_S, Office
+from tests.fakes.page import Page
+from tests.kernel.office import WAIT_S, FakeComm, Office
 
 
 @pytest.fixture
@@ -62,6 +63,52 @@ def test_only_pages_that_are_there_write_turns(
         other.say({"method": "saved"})
         await office.settle()
         assert not office.pages.has_writer, "what comes late from a closed comm does not open it"
+
+    run(main())
+
+
+def test_a_page_that_is_closed_before_it_is_taken_in_is_told_nothing(office: Office) -> None:
+    async def main() -> None:
+        comm = FakeComm(Page("a", is_headless=True))
+        office.pages.on_open(comm, {"content": {"data": comm.page.opening()}})
+        comm.close()
+        await office.settle()
+        assert not office.pages.has_writer
+        assert not office.pages.is_headless
+        assert comm.heard == []
+
+    run(main())
+
+
+def test_the_session_hears_of_pages_on_the_engine(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anywhere else, it would change while the turn of a cell begins."""
+    session = office.live.session
+    names = ("load", "rearrange", "acknowledged", "saving", "saved", "moved")
+    heard = dict.fromkeys(names, False)
+
+    def watch(name: str) -> None:
+        work = getattr(session, name)
+
+        def watched(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - of any method
+            heard[name] = office.is_on_engine
+            return work(*args, **options)
+
+        monkeypatch.setattr(session, name, watched)
+
+    async def main() -> None:
+        for name in names:
+            watch(name)
+        comm = await office.open()
+        await office.run("a", "one")
+        comm.page.cells.reverse()
+        comm.say(comm.page.news() or {})
+        for message in ({"method": "saving"}, {"method": "saved"}):
+            comm.say(message)
+        comm.say({"method": "path", "path": "/elsewhere/nb.ipynb"})
+        await office.settle()
+        assert heard == dict.fromkeys(names, True)
 
     run(main())
 
