@@ -78,6 +78,8 @@ class Call:
     summary: str
     started: float
     """By the watcher's clock."""
+    settled: float = 0.0
+    """When it was last permitted or denied, by the same clock: what is waiting does not run."""
     tail: str = ""
     permission: str = ""
     is_denied: bool = False
@@ -107,7 +109,8 @@ class Call:
         """Return its row on the card of running calls."""
         word = render.outcome(self.facts())
         if self.is_running and not self.is_waiting:
-            word = f"running {render.clock_time(max(0.0, now - self.started))}"
+            since = max(self.started, self.settled)
+            word = f"running {render.clock_time(max(0.0, now - since))}"
         elif self.result is not None:
             word = f"{word} {render.duration(self.duration_s)}".strip()
         return Row(
@@ -220,7 +223,7 @@ class Transcript:
                 if call := self._calls.get(call_id):
                     call.tail = tail
             case PermissionSettled():
-                self._permit(event)
+                self._permit(event, now)
             case ToolFinished():
                 self._finish(event)
             case StepFinished():
@@ -370,11 +373,12 @@ class Transcript:
         self._calls[event.call_id] = call
         self._items.append(call)
 
-    def _permit(self, event: PermissionSettled) -> None:
+    def _permit(self, event: PermissionSettled, now: float) -> None:
         if call := self._calls.get(event.request.call_id):
             call.permission = render.permission_words(event) or call.permission
             call.is_denied = not event.is_allowed
             call.is_waiting = False
+            call.settled = now
 
     def _finish(self, event: ToolFinished) -> None:
         if call := self._calls.get(event.result.call_id):

@@ -108,6 +108,7 @@ class _RowWidget:
         self._title.layout.flex = "1 1 auto"
         self._title.layout.min_width = "0"
         self._stop = _button("Stop", f"Stop this call of {row.name}", "crush-stop")
+        self._stop.layout.margin = "0 6px 0 12px"
         self._stop.on_click(lambda _: stop(row.call_id))
         self._tail = _html("")
         self._tail.layout.display = "none"

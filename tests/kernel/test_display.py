@@ -36,7 +36,7 @@ from crush_kernel.messages import Media, ToolResult, Usage
 from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.rules import PermissionRequest
 from tests.kernel.front_end import WIDGET_VIEW, FrontEnd, VirtualLoop
-from tests.kernel.widget_models import open_models, with_class
+from tests.kernel.widget_models import open_models, texts, with_class
 
 FOOTER = FooterFacts("claude", 1.0)
 PNG = Media("image/png", "aGk=", "plot.png")
@@ -283,6 +283,15 @@ def test_a_slow_call_gets_a_card_that_text_replaces() -> None:
     stage.play(finished(), after_s=0.2)
     assert_final(stage.page)
     assert "<b>bash</b> sleep 9 · exit 0</summary>" in stage.page.markdown
+
+
+def test_what_waits_for_an_answer_does_not_run() -> None:
+    stage = Stage()
+    stage.play(ToolStarted("c1", "bash", "make"), after_s=300.0)
+    stage.play(PermissionSettled(REQUEST, is_allowed=True, rule="allowed once"), after_s=2.5)
+    assert "running 2 s" in texts(with_class("crush-call")[0])
+    stage.play(finished())
+    stage.finish()
 
 
 def test_results_keep_the_order_of_their_calls() -> None:
