@@ -14,7 +14,11 @@ from xml.sax.saxutils import escape
 
 from jinja2 import Environment, StrictUndefined
 
+from crush_kernel.files.names import printable
 from crush_kernel.prompt.delimited import delimited
+
+MAX_LEFT_OUT = 10
+"""How many memory files without room are named."""
 
 MAX_INSTRUCTIONS_CHARACTERS = 10_000
 """What one MCP server may say of itself; the rest is left out."""
@@ -95,6 +99,8 @@ class Facts:
     skills: tuple[ListedSkill, ...] = ()
     memory: tuple[MemoryText, ...] = ()
     """The project's files, then the user's own."""
+    left_out: tuple[str, ...] = ()
+    """The paths of memory files for which there was no room."""
     language_servers: tuple[str, ...] = ()
     mcp: tuple[Instructions, ...] = ()
 
@@ -114,17 +120,28 @@ def _parts(facts: Facts) -> Iterator[PromptPart]:
         yield PromptPart("skills", _filled("skills.xml.j2", skills=facts.skills))
     for file in facts.memory:
         yield _memory_part(file)
+    if facts.left_out:
+        yield _left_out_part(facts.left_out)
     for server in sorted(facts.mcp, key=lambda server: server.server):
         text = server.text[:MAX_INSTRUCTIONS_CHARACTERS]
         text = delimited("mcp-instructions", text, {"server": server.server})
-        yield PromptPart(f"MCP: {server.server}", text)
+        yield PromptPart(f"MCP: {printable(server.server)}", text)
 
 
 def _memory_part(file: MemoryText) -> PromptPart:
     text = delimited("memory", file.text, {"path": file.path})
     if file.is_cut:
         text += "\n(Only the beginning of the file. View it for the rest.)"
-    return PromptPart(f"{'global memory' if file.is_global else 'memory'}: {file.path}", text)
+    kind = "global memory" if file.is_global else "memory"
+    return PromptPart(f"{kind}: {printable(file.path)}", text)
+
+
+def _left_out_part(paths: tuple[str, ...]) -> PromptPart:
+    names = [printable(path) for path in paths[:MAX_LEFT_OUT]]
+    if len(paths) > MAX_LEFT_OUT:
+        names.append(f"{len(paths) - MAX_LEFT_OUT} more")
+    text = f"Memory files without room here: {', '.join(names)}. View those that matter."
+    return PromptPart("memory: left out", text)
 
 
 @cache
