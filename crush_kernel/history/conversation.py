@@ -119,7 +119,7 @@ class Conversation:
         self._recorder: Recorder = recorder or NoRecorder()
         self._turns: dict[str, Turn] = {}
         self._order: tuple[str, ...] | None = None
-        self._running: tuple[str, Turn] | None = None
+        self._running: Turn | None = None
         self._context: tuple[Message, ...] = ()
         self._above: tuple[Turn, ...] = ()
         self._spent: dict[str, Usage] = {}
@@ -147,12 +147,12 @@ class Conversation:
     @property
     def running(self) -> tuple[Message, ...]:
         """What was said in the turn that began last."""
-        return self._running[1].messages if self._running else ()
+        return self._running.messages if self._running else ()
 
     @property
     def is_running(self) -> bool:
         """Whether the turn that began last has not ended."""
-        return self._running is not None and self._running[1].end == "running"
+        return self._running is not None and self._running.end == "running"
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -327,12 +327,11 @@ class Conversation:
     def _turn(self) -> Turn:
         if self._running is None:
             raise RuntimeError("no turn has begun")
-        return self._running[1]
+        return self._running
 
     def _set(self, turn: Turn) -> None:
-        cell_id = turn.cell_id
-        self._running = (cell_id, turn)
-        self._turns[cell_id] = turn
+        self._running = turn
+        self._turns[turn.cell_id] = turn
 
 
 def context_tokens(messages: Sequence[Message]) -> int:

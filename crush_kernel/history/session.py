@@ -13,9 +13,10 @@ Source: design §§4, 5.
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from crush_kernel.errors import CommandError
 from crush_kernel.history.claim import claim, new_id
@@ -23,7 +24,7 @@ from crush_kernel.history.conversation import CellRun, Conversation
 from crush_kernel.history.journal import Journal, StoredTurn
 from crush_kernel.history.notebook import RECORD_MIME_TYPE, NotebookCell, NotebookContents
 from crush_kernel.history.notebookfile import had_ended, named_cells, written_at
-from crush_kernel.history.outputs import without_type
+from crush_kernel.history.outputs import Output, without_type
 from crush_kernel.history.record import (
     MAX_COUNT,
     MAX_TITLE,
@@ -35,6 +36,7 @@ from crush_kernel.history.record import (
 )
 from crush_kernel.history.recording import Recording
 from crush_kernel.history.redaction import Redactor
+from crush_kernel.history.saved import SavedTurns
 from crush_kernel.history.spending import Spending, beyond, spent_in, spent_on
 from crush_kernel.history.stored import is_newer, read_stored, run_again, sorted_out
 from crush_kernel.history.summary import sealed
@@ -42,11 +44,8 @@ from crush_kernel.history.todos import TodoReader, write_todos
 from crush_kernel.history.turn import Turn, source_digest
 from crush_kernel.messages import JsonObject, Message, Usage
 
-Outputs = list[dict[str, Any]]
-"""Outputs of a cell, as nbformat has them."""
-
-State: TypeAlias = tuple[str, int]
-"""The id and the revision of a turn."""
+Outputs: TypeAlias = list[Output]
+"""All outputs of a cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +83,7 @@ class Session:
         self._todos = TodoReader()
         self._spent: dict[str, Usage] = {}
         """What was counted of what earlier kernels have spent."""
-        self._acknowledged: dict[str, State] = {}
-        self._being_saved: dict[str, State] | None = None
-        self._saved: set[str] = set()
-        """The turns that the file has held."""
+        self._saved = SavedTurns()
         self._problems: set[str] = set()
         """Those of the notebook that the user was told, or will be."""
         self._is_order_told = False
@@ -174,8 +170,7 @@ class Session:
         updates: list[CellUpdate] = []
         for cell in news:
             stored = None if cell.id in turns else unsaved.get(cell.id)
-            had = self._acknowledged.get(cell.id)
-            updates += self._settle(cell, stored, lambda turn, had=had: _state(turn) == had)
+            updates += self._settle(cell, stored, partial(self._saved.is_written, cell.id))
             self._hold(cell)
         self._arrange(cells)
         return updates
@@ -192,22 +187,20 @@ class Session:
 
     def acknowledged(self, cell_id: str, turn_id: str, revision: int) -> None:
         """Note that a page has written a turn into its cell."""
-        self._acknowledged[cell_id] = turn_id, revision
+        self._saved.note_written(cell_id, turn_id, revision)
 
     def _hold(self, cell: NotebookCell) -> None:
         """Note what a page has in a cell, as it said itself."""
         if cell.turn is not None:
-            self.acknowledged(cell.id, *_state(cell.turn))
+            self.acknowledged(cell.id, cell.turn.id, cell.turn.revision)
 
     def saving(self) -> None:
         """Note that a page has begun to save what it has acknowledged so far."""
-        self._being_saved = dict(self._acknowledged)
+        self._saved.begin()
 
     def saved(self) -> None:
         """Note that the file holds what was acknowledged when saving began."""
-        held = self._acknowledged if self._being_saved is None else self._being_saved
-        self._being_saved = None
-        self._saved |= (news := {turn_id for turn_id, _ in held.values()} - self._saved)
+        news = self._saved.finish()
         if self.id and news:
             self.journal.mark_saved(self.id, news)
 
@@ -415,7 +408,7 @@ class Session:
 
     def _kept(self) -> tuple[set[str], dict[str, StoredTurn]]:
         """Return the turns that a file has held, and by cells the newest ones that none has."""
-        return sorted_out(self.journal.turns(self.id) if self.id else (), saved=self._saved)
+        return sorted_out(self.journal.turns(self.id) if self.id else (), saved=self._saved.ids)
 
     def _settle(
         self, cell: NotebookCell, stored: StoredTurn | None, gives_way: Callable[[Turn], bool]
@@ -452,7 +445,3 @@ class Session:
     def _place(self, cell_id: str, turn: Turn) -> None:
         """Have `turn`, as it was read, stand in a cell."""
         self.conversation.place(cell_id, self._recording.placed(cell_id, turn))
-
-
-def _state(turn: Turn) -> State:
-    return turn.id, turn.revision
