@@ -96,6 +96,13 @@ def todos_in(messages: Sequence[Message]) -> tuple[Todo, ...]:
     return ()
 
 
+def todos_of(result: ToolResult) -> tuple[Todo, ...] | None:
+    """Return the list that the call with this result has set, `None` if it has set none."""
+    if result.is_error or KEY not in result.metadata:
+        return None
+    return parse_todos(result.metadata[KEY])
+
+
 def count_done(todos: Iterable[Todo]) -> int:
     """Return how many of `todos` are completed."""
     return sum(todo.status == "completed" for todo in todos)
@@ -144,8 +151,8 @@ def _set_by(message: Message) -> tuple[Todo, ...] | None:
     if message.role != "tool":
         return None
     for part in reversed(message.parts):
-        if isinstance(part, ToolResult) and not part.is_error and KEY in part.metadata:
-            return parse_todos(part.metadata[KEY])
+        if isinstance(part, ToolResult) and (todos := todos_of(part)) is not None:
+            return todos
     return None
 
 

@@ -13,11 +13,16 @@ from crush_kernel.agent.events import (
     PermissionSettled,
     ReplyDropped,
     Retrying,
+    Steered,
+    SummaryFinished,
+    SummaryStarted,
     TextAdded,
+    TodosChanged,
     ToolFinished,
     ToolStarted,
 )
 from crush_kernel.errors import CrushKernelError
+from crush_kernel.history.todos import Todo
 from crush_kernel.kernel import render
 from crush_kernel.kernel.markdown import visible
 from crush_kernel.kernel.render import CallFacts, FooterFacts
@@ -51,11 +56,15 @@ class ConsoleDisplay:
         self._is_at_margin = True
         self._calls: dict[str, ToolStarted] = {}
         self._words: dict[str, PermissionSettled] = {}
+        self._todos: tuple[Todo, ...] = ()
 
     def start(self) -> None:
         """Show nothing: there is no line to take back."""
 
-    def on_event(self, event: Event) -> None:
+    def queue(self, text: str) -> None:
+        """Show nothing: a console has no place where something could be said meanwhile."""
+
+    def on_event(self, event: Event) -> None:  # noqa: C901 - one arm per event
         """Show `event` if it is worth a line."""
         match event:
             case TextAdded(text=text):
@@ -73,6 +82,14 @@ class ConsoleDisplay:
                 self._line(visible(render.countdown(event, event.delay_s)))
             case Notice(text=text):
                 self._line(visible(text))
+            case SummaryStarted():
+                self._line("[summarising the conversation…]")
+            case SummaryFinished():
+                self._line(f"[{render.summary(event).plain}]")
+            case TodosChanged(todos=todos):
+                self._list(todos)
+            case Steered(text=text):
+                self._line(render.steered(text).plain)
             case _:
                 pass
 
@@ -116,6 +133,14 @@ class ConsoleDisplay:
         elif not self._is_at_margin:
             self._write("\n")
         self._flush()
+
+    def _list(self, todos: tuple[Todo, ...]) -> None:
+        """Write out what is to do, of a list that goes on only what has changed in it."""
+        former, self._todos = self._todos, todos
+        is_same = [todo.content for todo in former] == [todo.content for todo in todos]
+        news = [todo for todo in todos if not is_same or todo not in former]
+        for line in render.todos(news).plain.splitlines():
+            self._line(f"  {line}")
 
     def _finished(self, event: ToolFinished) -> None:
         started = self._calls.get(event.result.call_id)

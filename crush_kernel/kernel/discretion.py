@@ -12,16 +12,32 @@ from crush_kernel.agent.events import (
     Notice,
     PermissionSettled,
     Retrying,
+    Steered,
+    SummaryFinished,
+    TodosChanged,
     ToolCallWritten,
     ToolFinished,
     ToolProgressed,
     ToolStarted,
 )
 from crush_kernel.history.redaction import Redactor
+from crush_kernel.history.todos import Todo
 from crush_kernel.messages import Message, ToolResult
 from crush_kernel.permissions.rules import PermissionRequest
 
-E = TypeVar("E", ToolStarted, ToolProgressed, ToolCallWritten, Notice, Retrying, PermissionRequest)
+_Shown = (
+    ToolStarted
+    | ToolProgressed
+    | ToolCallWritten
+    | Notice
+    | Retrying
+    | SummaryFinished
+    | Steered
+    | Todo
+    | PermissionRequest
+)
+
+E = TypeVar("E", bound=_Shown)
 
 
 def discreet(event: Event, redactor: Redactor) -> Event:
@@ -33,10 +49,13 @@ def discreet(event: Event, redactor: Redactor) -> Event:
             return _cleaned(event, redactor, "tail")
         case ToolCallWritten():
             return _cleaned(event, redactor, "name")
-        case Notice():
+        case Notice() | SummaryFinished() | Steered():
             return _cleaned(event, redactor, "text")
         case Retrying():
             return _cleaned(event, redactor, "reason")
+        case TodosChanged(todos=todos):
+            cleaned = [_cleaned(todo, redactor, "content", "active_form") for todo in todos]
+            return TodosChanged(tuple(cleaned))
         case PermissionSettled(request=request):
             return replace(
                 event,

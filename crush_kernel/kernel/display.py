@@ -25,7 +25,7 @@ from crush_kernel.permissions.rules import PermissionRequest
 
 if TYPE_CHECKING:
     # ipywidgets is imported with the first widget; no cycle is hidden here.
-    from crush_kernel.kernel.widgets import LiveCard, PermissionCard
+    from crush_kernel.kernel.widgets import LiveCard, PermissionCard, SteeringBox
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -52,6 +52,7 @@ class TurnDisplay:
         model: how the model is called in the status line.
         stop_tool: stops the call with this id; called when Stop is pressed.
         read_line: asks for a line on the keyboard; raises `EOFError` at its end.
+        say: says something to the turn; offered beside running calls unless it is left out.
         clock: seconds that only grow; the loop's clock if left out.
     """
 
@@ -64,6 +65,7 @@ class TurnDisplay:
         model: str,
         stop_tool: Callable[[str], None],
         read_line: Callable[[str], Awaitable[str]],
+        say: Callable[[str], None] | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self._writer: ConsoleDisplay | _SlotDisplay = (
@@ -75,6 +77,7 @@ class TurnDisplay:
                 is_watched=front_end == "rich",
                 model=model,
                 stop_tool=stop_tool,
+                say=say,
                 clock=clock or loop.time,
             )
         )
@@ -88,6 +91,11 @@ class TurnDisplay:
         """Take in `event`; it is shown within a tenth of a second. Later ones are ignored."""
         if not self._is_over:
             self._writer.on_event(event)
+
+    def queue(self, text: str) -> None:
+        """Show what the user says to the turn; it waits until a `Steered` event has it."""
+        if not self._is_over:
+            self._writer.queue(text)
 
     async def ask(self, request: PermissionRequest) -> Answer:
         """Return what the user says to `request`; cancelling withdraws the question."""
@@ -128,12 +136,14 @@ class _SlotDisplay:
         is_watched: bool,
         model: str,
         stop_tool: Callable[[str], None],
+        say: Callable[[str], None] | None,
         clock: Callable[[], float],
     ) -> None:
         self._loop = loop
         self._is_watched = is_watched
         self._interval_s = INTERVAL_S if is_watched else HEADLESS_INTERVAL_S
         self._stop_tool = stop_tool
+        self._say = say
         self._clock = clock
         self._transcript = Transcript(model)
         self._slots = Slots(publish)
@@ -144,6 +154,8 @@ class _SlotDisplay:
         """Whether an update is due as soon as the rate allows."""
         self._updated = float("-inf")
         self._card: LiveCard | None = None
+        self._steering: SteeringBox | None = None
+        """Kept from card to card, with what was typed so far."""
         self._questions: list[PermissionCard] = []
         self._answered = float("-inf")
         self._is_over = False
@@ -164,6 +176,10 @@ class _SlotDisplay:
             self._transcript.feed(event, self._clock())
         if not self._is_touched:
             self._touch()
+
+    def queue(self, text: str) -> None:
+        self._transcript.queue(text)
+        self._touch()
 
     async def ask(self, request: PermissionRequest) -> Answer:
         await asyncio.sleep(max(0.0, self._answered + REST_S - self._loop.time()))
@@ -203,6 +219,8 @@ class _SlotDisplay:
             self._slots.finish([render.footer(facts)] if facts is not None else [], record)
         finally:
             self._close_card()
+            if self._steering is not None:
+                self._steering.close()
             for card in self._questions:
                 card.close()
 
@@ -249,12 +267,15 @@ class _SlotDisplay:
         )
 
     def _show_card(self, now: float) -> None:
-        from crush_kernel.kernel.widgets import LiveCard  # noqa: PLC0415 - see above
+        from crush_kernel.kernel.widgets import LiveCard, SteeringBox  # noqa: PLC0415 - see above
 
         if self._card is None:
-            self._card = LiveCard(self._stop_tool)
+            if self._steering is None and self._say is not None:
+                self._steering = SteeringBox(self._say)
+            self._card = LiveCard(self._stop_tool, steering=self._steering)
         rows = [call.row(now) for call in self._transcript.calls() if not call.is_waiting]
-        self._card.show(rows, self._questions)
+        todos = render.todo_rows(self._transcript.todos)
+        self._card.show(rows, self._questions, todos=todos, queued=self._transcript.queued)
         fallback = [*self._transcript.live(now), *(each.fallback for each in self._questions)]
         self._slots.show(fallback, view=self._card.view())
 
@@ -272,7 +293,7 @@ class _SlotDisplay:
             for call in self._transcript.calls()
             if call.is_running and now - call.started < CARD_AFTER_S
         ]
-        is_ticking = self._transcript.is_counting_down or any(
+        is_ticking = self._transcript.is_timed or any(
             call.is_running and not call.is_waiting for call in self._transcript.calls()
         )
         if is_ticking:

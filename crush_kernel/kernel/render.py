@@ -5,13 +5,14 @@ made safe here. A result is shown in bounded form with a note of what is left ou
 whole of it is in the conversation.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
-from crush_kernel.agent.events import PermissionSettled, Retrying
+from crush_kernel.agent.events import PermissionSettled, Retrying, SummaryFinished
 from crush_kernel.errors import CrushKernelError
+from crush_kernel.history.todos import Todo, TodoStatus, count_done, is_open
 from crush_kernel.kernel.markdown import escape, fenced, neutralize, visible
 from crush_kernel.messages import Media, ToolResult, Usage
 from crush_kernel.permissions.rules import PermissionRequest
@@ -20,9 +21,16 @@ MAX_RESULT_CHARS = 4000
 MAX_RESULT_LINES = 80
 MAX_DETAIL_CHARS = 4000
 MAX_REASONING_CHARS = 12_000
+MAX_SUMMARY_CHARS = 12_000
+MAX_SAID_CHARS = 4000
 MAX_ARGUMENT_CHARS = 100
 MAX_IMAGE_CHARS = 4_000_000
 """Base64 characters of an image that is shown; a larger one is named only."""
+
+LONG_LIST = 8
+"""Entries from which on a list of what is to do is shown in short."""
+
+TODO_SIGNS: Mapping[TodoStatus, str] = {"pending": "☐", "in_progress": "◐", "completed": "☑"}
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What front ends show as a picture. SVG is left out: it can carry scripts."""
@@ -70,6 +78,16 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class TodoRow:
+    """One line of a list of what is to do, safe as plain text."""
+
+    sign: str
+    text: str
+    is_active: bool = False
+    """Whether it is being worked on."""
+
+
+@dataclass(frozen=True, slots=True)
 class FooterFacts:
     """What the last line of a turn says; what is zero, empty or `None` is left out."""
 
@@ -111,6 +129,66 @@ def call(facts: CallFacts, *, is_short: bool = False) -> Rendered:
     if not body:
         return Rendered(f"<sub>{title}</sub>", plain)
     return Rendered(_folded(title, body), plain)
+
+
+def listing_call(facts: CallFacts, todos: Sequence[Todo]) -> Rendered:
+    """Show a call that has set the list of what is to do, with the list; folded if it is long."""
+    brief = call(facts, is_short=True)
+    if not todos:
+        return brief
+    rows = tuple(map(_todo_row, todos))
+    is_long = len(todos) > LONG_LIST
+    plain = "\n".join((brief.plain, *(f"  {row.sign} {row.text}" for row in rows)))
+    body = _todo_lines(rows)
+    return Rendered(_folded(_call_title(facts), body, is_shown=not is_long), plain)
+
+
+def todos(todos: Sequence[Todo]) -> Rendered:
+    """Show what is to do while it is being done."""
+    rows = todo_rows(todos)
+    return Rendered(_todo_lines(rows), "\n".join(f"{row.sign} {row.text}" for row in rows))
+
+
+def todo_rows(todos: Sequence[Todo]) -> tuple[TodoRow, ...]:
+    """Return the lines of a list as it is shown while it is open: what is done in short."""
+    if len(todos) <= LONG_LIST:
+        return tuple(map(_todo_row, todos))
+    done = count_done(todos)
+    rows = [_todo_row(todo) for todo in todos if is_open((todo,))]
+    more = len(rows) - LONG_LIST
+    head = (TodoRow(TODO_SIGNS["completed"], f"{done} done"),) if done else ()
+    tail = (TodoRow("…", f"{more} more"),) if more > 0 else ()
+    return (*head, *rows[:LONG_LIST], *tail)
+
+
+def summary(event: SummaryFinished) -> Rendered:
+    """Show that the conversation was summarised, the summary itself folded."""
+    tokens = ""
+    if event.before_tokens:
+        before, after = thousands(event.before_tokens), thousands(event.after_tokens)
+        tokens = f": {before} → {after} tokens"
+    title = f"The conversation so far was summarised{tokens}"
+    body = neutralize(_bounded(event.text, MAX_SUMMARY_CHARS, 400))
+    return Rendered(_folded(title, body) if body.strip() else f"<sub>{title}</sub>", title)
+
+
+def queued(text: str) -> Rendered:
+    """Show what the user has said and the model has not been told yet."""
+    return _said("queued for the next step", text)
+
+
+def unsent(text: str) -> Rendered:
+    """Show what the user has said and the model was never told."""
+    return _said("not sent, the turn was over", text)
+
+
+def steered(text: str) -> Rendered:
+    """Show what the user has said to the running turn, as a quotation."""
+    lines = _bounded(visible(text).strip(), MAX_SAID_CHARS, MAX_RESULT_LINES).split("\n")
+    return Rendered(
+        f"> <b>You:</b> {'<br>'.join(map(escape, lines))}",
+        "\n".join(("> You: " + lines[0], *(f"> {line}" for line in lines[1:]))),
+    )
 
 
 def outcome(facts: CallFacts) -> str:
@@ -304,8 +382,31 @@ def _text_of(metadata: Mapping[str, object], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _folded(title: str, body: str) -> str:
-    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+def _folded(title: str, body: str, *, is_shown: bool = False) -> str:
+    tag = "<details open>" if is_shown else "<details>"
+    return f"{tag}<summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def _todo_row(todo: Todo) -> TodoRow:
+    is_active = todo.status == "in_progress"
+    text = (todo.active_form if is_active else "") or todo.content
+    return TodoRow(TODO_SIGNS[todo.status], " ".join(visible(text).split()), is_active)
+
+
+def _todo_lines(rows: Sequence[TodoRow]) -> str:
+    lines = [f"{row.sign} {_strong(escape(row.text), is_strong=row.is_active)}" for row in rows]
+    return "<br>\n".join(lines)
+
+
+def _strong(shown: str, *, is_strong: bool) -> str:
+    return f"<b>{shown}</b>" if is_strong else shown
+
+
+def _said(how: str, text: str) -> Rendered:
+    said = _bounded(visible(text).strip(), MAX_SAID_CHARS, MAX_RESULT_LINES)
+    return Rendered(
+        f"<sub>{how}: {'<br>'.join(map(escape, said.splitlines()))}</sub>", f"{how}: {said}"
+    )
 
 
 def _sentence(text: str) -> str:

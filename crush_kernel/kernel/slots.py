@@ -11,7 +11,7 @@ Source: JupyterLab hides all outputs of a cell after the fiftieth.
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crush_kernel.history.notebook import RECORD_MIME_TYPE
@@ -44,6 +44,8 @@ class _Block:
     source: str
     is_whole: bool
     size: int
+    listed: Rendered | None = None
+    is_listed: bool = False
 
 
 @dataclass(slots=True)
@@ -75,7 +77,16 @@ class _Segment:
             return
         source = f"{piece.opener}\n{piece.source}" if piece.opener else piece.source
         self.blocks.append(
-            _Block(piece.shown, piece.attempt, piece.run, source, piece.is_whole, piece.size)
+            _Block(
+                piece.shown,
+                piece.attempt,
+                piece.run,
+                source,
+                piece.is_whole,
+                piece.size,
+                piece.listed,
+                piece.is_listed,
+            )
         )
 
     def shown(self) -> Rendered:
@@ -83,12 +94,12 @@ class _Segment:
         plain: list[str] = []
         run = 0
         for block in self.blocks:
-            if block.shown.plain:
+            if text := _visible(block).plain:
                 is_same = bool(run) and block.run == run
                 plain += ["\n\n" if is_same else "\n"] if plain else []
-                plain.append(block.shown.plain)
+                plain.append(text)
                 run = block.run
-        markdown = joined([block.shown for block in self.blocks]).markdown
+        markdown = joined([*map(_visible, self.blocks)]).markdown
         return Rendered(markdown, _BLANK_LINES.sub("\n\n", "".join(plain)))
 
 
@@ -113,6 +124,8 @@ class Slots:
     def keep(self, pieces: Sequence[Piece]) -> None:
         """Take over what is settled; it is shown at the next `show` or `finish`."""
         for piece in pieces:
+            if piece.listed is not None:
+                self._unlist()
             self._pending.append(piece)
             self._said = 0 if _is_landmark(piece) else self._said + piece.size
 
@@ -123,13 +136,14 @@ class Slots:
             live: what may still change, for the live slot.
             view: a widget to show in its place, for which `live` is the fallback.
         """
+        self._send_changed()
         if view is not None:
             self._commit(len(self._pending))
         elif self._shown_size() + _size(live) > TAIL_CHARS:
             self._commit(self._landmarks())
             if sum(piece.size for piece in self._pending) > REST_CHARS:
                 self._commit(len(self._pending))
-        shown = joined([*(piece.shown for piece in self._pending), *live])
+        shown = joined([*map(_visible, self._pending), *live])
         data: dict[str, object] = {"text/markdown": shown.markdown}
         if view is None:
             self._send_live(data, {})
@@ -164,12 +178,31 @@ class Slots:
         fast: the same turn is to make the same notebook.
         """
         self._commit(len(self._pending) if self._said > REST_CHARS else self._landmarks())
+        self._list_last()
         rest = _Segment("")
         for piece in self._pending:
             rest.add(piece)
         self._pending = []
         data: dict[str, object] = {**joined([rest.shown(), *last]).bundle()}
         self._send_live(data if record is None else {**data, RECORD_MIME_TYPE: record}, {})
+
+    def _unlist(self) -> None:
+        """Have no call show the list of what is to do: a later one has set it."""
+        self._pending = [replace(each, is_listed=False) for each in self._pending]
+        for segment in self._segments:
+            for block in segment.blocks:
+                if block.is_listed:
+                    block.is_listed, segment.is_sent = False, False
+
+    def _list_last(self) -> None:
+        """Have the call show the list that has set it last; all calls are in segments."""
+        for segment in reversed(self._segments):
+            for block in reversed(segment.blocks):
+                if block.listed is not None:
+                    segment.is_sent = segment.is_sent and block.is_listed
+                    block.is_listed = True
+                    self._send_changed()
+                    return
 
     def _shown_size(self) -> int:
         if any(piece.images for piece in self._pending):
@@ -275,6 +308,11 @@ def joined(parts: Sequence[Rendered]) -> Rendered:
         "\n\n".join(part.markdown for part in parts if part.markdown),
         "\n".join(part.plain for part in parts if part.plain),
     )
+
+
+def _visible(what: Piece | _Block) -> Rendered:
+    """Return how `what` is to be shown now."""
+    return what.listed if what.is_listed and what.listed is not None else what.shown
 
 
 def _is_landmark(piece: Piece) -> bool:

@@ -17,15 +17,20 @@ from crush_kernel.agent.events import (
     ReasoningAdded,
     ReplyDropped,
     Retrying,
+    Steered,
     StepFinished,
     StepStarted,
+    SummaryFinished,
+    SummaryStarted,
     TextAdded,
+    TodosChanged,
     ToolCallWritten,
     ToolFinished,
     ToolProgressed,
     ToolStarted,
     TurnFinished,
 )
+from crush_kernel.history.todos import Todo, is_open, todos_of
 from crush_kernel.kernel import render
 from crush_kernel.kernel.markdown import open_fence
 from crush_kernel.kernel.render import CallFacts, Rendered, Row
@@ -62,6 +67,10 @@ class Piece:
     images: tuple[Media, ...] = ()
     is_call: bool = False
     """Whether it is a tool call with its result."""
+    listed: Rendered | None = None
+    """The same with the list of what is to do, for the call that has set that last."""
+    is_listed: bool = False
+    """Whether it is to be shown so."""
 
     @property
     def size(self) -> int:
@@ -199,6 +208,9 @@ class Transcript:
         self._phase: _Phase = "thinking"
         self._writing = ""
         self._retrying: tuple[Retrying, float] | None = None
+        self._summing_since: float | None = None
+        self._todos: tuple[Todo, ...] = ()
+        self._queued: list[str] = []
         self._shown_chars = 0
 
     def feed(self, event: Event, now: float) -> None:  # noqa: C901, PLR0912 - one arm per event
@@ -230,6 +242,16 @@ class Transcript:
                 self._begin_reply("acting")
             case Notice(text=text):
                 self.add(render.notice(text))
+            case SummaryStarted():
+                self._begin_reply("thinking")
+                self._summing_since = now
+            case SummaryFinished():
+                self._begin_reply("thinking")
+                self.add(render.summary(event))
+            case TodosChanged(todos=todos):
+                self._todos = todos
+            case Steered(text=text):
+                self._steer(text)
             case TurnFinished():
                 self._begin_reply("over")
 
@@ -254,6 +276,10 @@ class Transcript:
         self._close_run()
         self._items.append(Piece(shown, images=images))
 
+    def queue(self, text: str) -> None:
+        """Take in what the user says to the turn, until the turn takes it in."""
+        self._queued.append(text)
+
     def drop(self) -> int:
         """Forget the unfinished reply and return its number."""
         dropped = self._attempt
@@ -274,6 +300,10 @@ class Transcript:
         for call in self.calls():
             call.is_interrupted = call.result is None
             call.is_waiting = False
+        self._todos = ()
+        for text in self._queued:
+            self.add(render.unsent(text))
+        self._queued.clear()
 
     def settle(self, limit: int = TAIL_CHARS) -> list[Piece]:
         """Take out, oldest first, what does not change any more.
@@ -297,15 +327,33 @@ class Transcript:
 
     def live(self, now: float) -> list[Rendered]:
         """Return what is to be shown of all that may still change."""
-        shown = list(self._live_items())
+        shown = [*self._live_items(), *self.standing()]
         status = self.status(now)
         return [*shown, render.status(status)] if status else shown
+
+    def standing(self) -> list[Rendered]:
+        """Return what stands below all that happens: what is to do, and what waits to be said."""
+        todos = self.todos
+        return [*([render.todos(todos)] if todos else ()), *map(render.queued, self._queued)]
+
+    @property
+    def todos(self) -> tuple[Todo, ...]:
+        """What is to do, while any of it is open."""
+        return self._todos if is_open(self._todos) else ()
+
+    @property
+    def queued(self) -> tuple[str, ...]:
+        """What the user has said and the turn has not taken in yet, oldest first."""
+        return tuple(self._queued)
 
     def status(self, now: float) -> str:
         """Return what is going on, as plain text; empty if it can be seen."""
         if self._retrying is not None:
             event, until = self._retrying
             return render.countdown(event, until - now)
+        if self._summing_since is not None:
+            spent = render.clock_time(max(0.0, now - self._summing_since))
+            return f"Summarising the conversation… {spent}"
         if self._phase == "writing":
             return f"writing a call of {render.short(self._writing)} …"
         is_thinking = self._run is None or self._run.is_reasoning
@@ -314,9 +362,9 @@ class Transcript:
         return ""
 
     @property
-    def is_counting_down(self) -> bool:
+    def is_timed(self) -> bool:
         """Whether the status changes with time."""
-        return self._retrying is not None
+        return self._retrying is not None or self._summing_since is not None
 
     def _live_items(self) -> Iterator[Rendered]:
         for item in self._items:
@@ -342,6 +390,16 @@ class Transcript:
     def _call_piece(self, call: Call) -> Piece:
         images = call.result.media if call.result is not None else ()
         is_short = self._shown_chars > SHORTER_AFTER_CHARS
+        todos = todos_of(call.result) if call.result is not None else None
+        if todos is not None:
+            facts = call.facts()
+            return Piece(
+                render.call(facts, is_short=True),
+                is_call=True,
+                listed=render.listing_call(facts, todos),
+                # An open list stands below everything as long as the turn goes on.
+                is_listed=not is_open(todos),
+            )
         shown = render.call(call.facts(), is_short=is_short)
         self._shown_chars += len(shown.markdown)
         return Piece(shown, images=images, is_call=True)
@@ -364,7 +422,7 @@ class Transcript:
     def _begin_reply(self, phase: _Phase) -> None:
         self._close_run()
         self._attempt += 1
-        self._phase, self._retrying = phase, None
+        self._phase, self._retrying, self._summing_since = phase, None, None
 
     def _start(self, event: ToolStarted, now: float) -> None:
         self._close_run()
@@ -372,6 +430,11 @@ class Transcript:
         self._phase = "acting"
         self._calls[event.call_id] = call
         self._items.append(call)
+
+    def _steer(self, text: str) -> None:
+        if text in self._queued:
+            self._queued.remove(text)
+        self.add(render.steered(text))
 
     def _permit(self, event: PermissionSettled, now: float) -> None:
         if call := self._calls.get(event.request.call_id):

@@ -30,7 +30,7 @@ from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
 
 from crush_kernel.kernel import render
 from crush_kernel.kernel.markdown import visible
-from crush_kernel.kernel.render import Row
+from crush_kernel.kernel.render import Row, TodoRow
 from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.rules import PermissionRequest
 
@@ -64,11 +64,20 @@ _LINE_COLORS = {
 
 
 class LiveCard:
-    """The widget in the live slot: a row per call, and the questions that wait."""
+    """The widget in the live slot: a row per call, what is to do, and the questions that wait.
 
-    def __init__(self, stop: Callable[[str], None]) -> None:
+    Args:
+        stop: stops the call with this id.
+        steering: stands at the end; it is not the card's, and outlives it.
+    """
+
+    def __init__(
+        self, stop: Callable[[str], None], *, steering: "SteeringBox | None" = None
+    ) -> None:
         self._stop = stop
         self._rows: dict[str, _RowWidget] = {}
+        self._standing = _html("")
+        self._last = () if steering is None else (steering.box,)
         self._box = VBox([], layout=Layout(width="100%", margin="0"))
         self._box.add_class("crush-live")
 
@@ -82,13 +91,27 @@ class LiveCard:
             }
         }
 
-    def show(self, rows: Sequence[Row], questions: Sequence["PermissionCard"]) -> None:
+    def show(
+        self,
+        rows: Sequence[Row],
+        questions: Sequence["PermissionCard"],
+        *,
+        todos: Sequence[TodoRow] = (),
+        queued: Sequence[str] = (),
+    ) -> None:
         """Bring the card to this state; what has not changed is not sent."""
         for row in rows:
             if row.call_id not in self._rows:
                 self._rows[row.call_id] = _RowWidget(row, self._stop)
             self._rows[row.call_id].show(row)
-        children = [*(self._rows[row.call_id].box for row in rows), *(q.box for q in questions)]
+        standing = _standing(todos, queued)
+        _set(self._standing, "value", standing)
+        children = [
+            *(self._rows[row.call_id].box for row in rows),
+            *((self._standing,) if standing else ()),
+            *(question.box for question in questions),
+            *self._last,
+        ]
         if list(cast("Sequence[Widget]", self._box.children)) != children:
             self._box.children = children
 
@@ -97,6 +120,10 @@ class LiveCard:
         for row in self._rows.values():
             row.close()
         self._rows.clear()
+        # What was never shown is in no tree.
+        _close_tree(self._standing)
+        if self._last:
+            self._box.children = ()
         _close_tree(self._box)
 
 
@@ -128,6 +155,42 @@ class _RowWidget:
 
     def close(self) -> None:
         _close_tree(self.box)
+
+
+class SteeringBox:
+    """A line of text and a button, to say something to the turn while it runs."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._text = Text(
+            placeholder="Add a message to this turn…",
+            layout=Layout(flex="1 1 auto", width="auto", min_width="8em", margin="0 6px 0 0"),
+            tooltip="Add a message to this turn; Enter sends it",
+        )
+        self._text.add_class("crush-steer")
+        self._text.on_msg(self._on_message)
+        self._send = _button("Send", "Send the message to this turn", "crush-steer-send")
+        # The front end sends letters one at a time but clicks at once.
+        self._send.on_click(
+            lambda _: asyncio.get_running_loop().call_later(REASON_GRACE_S, self.send)
+        )
+        self.box = HBox([self._text, self._send], layout=Layout(width="100%", flex="0 0 auto"))
+        self.box.add_class("crush-steering")
+
+    def send(self) -> None:
+        """Say what was typed, if anything, and empty the line."""
+        text = str(cast("object", self._text.value)).strip()
+        if text:
+            self._text.value = ""
+            self._say(text)
+
+    def close(self) -> None:
+        """Remove the box and all its models; safe to repeat."""
+        _close_tree(self.box)
+
+    def _on_message(self, _widget: object, content: object, _buffers: object) -> None:
+        if cast("Mapping[str, object]", content).get("event") == "submit":
+            self.send()
 
 
 class PermissionCard:
@@ -323,6 +386,21 @@ def _row_title(row: Row) -> str:
         f"{_text(row.summary)}</span>"
         f'<span style="{_GREY}; margin-left: auto; flex: none">{_text(row.word)}</span></div>'
     )
+
+
+def _standing(todos: Sequence[TodoRow], queued: Sequence[str]) -> str:
+    """Return what stands below the calls, as HTML."""
+    lines = [_todo_line(row) for row in todos]
+    for text in queued:
+        shown = escape_html(render.queued(text).plain)
+        style = f"{_GREY}; white-space: pre-wrap; overflow-wrap: anywhere"
+        lines.append(f'<div style="{style}">{shown}</div>')
+    return f'<div style="line-height: 1.5">{"".join(lines)}</div>' if lines else ""
+
+
+def _todo_line(row: TodoRow) -> str:
+    text = escape_html(row.text)
+    return f"<div>{row.sign} {f'<b>{text}</b>' if row.is_active else text}</div>"
 
 
 def _tilde(path: Path) -> str:
