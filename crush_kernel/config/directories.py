@@ -102,7 +102,7 @@ def project_data_directory(cwd: Path, root: Path) -> Path:
     inside = start.is_relative_to(top)
     for folder in (start, *start.parents) if inside else (top,):
         candidate = folder / DATA_DIRECTORY_NAME
-        if candidate.is_dir() and _is_trusted(candidate, start):
+        if _is_directory(candidate) and _is_trusted(candidate, start):
             return candidate
         if folder == top:
             break
@@ -134,6 +134,13 @@ def _is_git_top(folder: Path) -> bool:
     try:
         return git.is_file() or (git / "HEAD").exists()
     except OSError:
+        return False
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # in a folder that this user may not look into
         return False
 
 

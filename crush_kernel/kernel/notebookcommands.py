@@ -68,6 +68,11 @@ async def versions(call: CommandCall) -> str | CommandAnswer:
         )
     current = session.conversation.turns[cell_id]
     rows = [_row(stored, session.turn_of(stored), current) for stored in session.versions(cell_id)]
+    if not rows:
+        raise CommandError(
+            "The journal knows no run of the cell above.",
+            hint="/status says in which folder it is kept; that may be read-only or full.",
+        )
     return (
         "| run | asked | outcome | |\n|---:|---|---|---|\n"
         + "\n".join(rows)

@@ -1,9 +1,10 @@
 """A real kernel process, driven over ZMQ as a front end would."""
 
+import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,19 +155,33 @@ class RunningKernel:
                 return
 
 
-def kernel_specs(folder: Path) -> KernelSpecManager:
-    """Return a manager that knows the kernel of this checkout, installed or not."""
+def kernel_specs(folder: Path, *, launcher: Sequence[str] = ()) -> KernelSpecManager:
+    """Return a manager that knows the kernel of this checkout, installed or not.
+
+    Args:
+        folder: where the kernelspec is put.
+        launcher: a command that starts the kernel's own one, such as with fewer rights.
+    """
     source = Path(crush_kernel.kernel.__path__[0]) / "kernelspec"
     shutil.copytree(source, folder / "crush", dirs_exist_ok=True)
+    if launcher:
+        path = folder / "crush" / "kernel.json"
+        spec = json.loads(path.read_text(encoding="utf-8"))
+        spec["argv"] = [*launcher, *spec["argv"]]
+        path.write_text(json.dumps(spec), encoding="utf-8")
     return KernelSpecManager(kernel_dirs=[str(folder)])
 
 
 @contextmanager
 def running_kernel(
-    *, cwd: Path, home: Path, env: Mapping[str, str] | None = None
+    *,
+    cwd: Path,
+    home: Path,
+    env: Mapping[str, str] | None = None,
+    launcher: Sequence[str] = (),
 ) -> Generator[RunningKernel]:
     """Start a kernel in `cwd` with an empty `home` and only `env` to configure it."""
-    specs = kernel_specs(home / "kernels")
+    specs = kernel_specs(home / "kernels", launcher=launcher)
     environ = clean_environment(home) | dict(env or {})
     manager, client = _start(specs, str(cwd), environ)
     try:

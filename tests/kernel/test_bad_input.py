@@ -4,8 +4,10 @@ import shutil
 from collections.abc import Generator
 from pathlib import Path
 
+import psutil
 import pytest
 
+from crush_kernel.history.journal import Journal
 from tests.fakes.kernel import Cell, Msg, RunningKernel, running_kernel
 from tests.fakes.offline import offline_script, turn
 
@@ -234,6 +236,43 @@ def test_fifty_queued_cells_run_in_order_with_one_reply_each(kernel: RunningKern
 
     assert counts == list(range(counts[0], counts[0] + 50))
     assert all(output.count("Hello.") == 1 for output in outputs)
+
+
+N_QUEUED = 200
+STOPPED = 100
+"""The cell among them that is interrupted."""
+
+
+def test_two_hundred_queued_cells_are_run_up_to_the_one_that_is_stopped(tmp_path: Path) -> None:
+    home, cwd = tmp_path / "home", tmp_path / "cwd"
+    home.mkdir()
+    cwd.mkdir()
+    turns = [turn(f"ask {n}.", {"text": f"answer {n}."}) for n in range(N_QUEUED)]
+    turns[STOPPED] = turn(f"ask {STOPPED}.", {"text": "word ", "repeat": 100_000, "pace_s": 0.02})
+    env = {**offline_script(home, *turns), "JPY_SESSION_NAME": str(cwd / "nb.ipynb")}
+    with running_kernel(cwd=cwd, home=home, env=env) as kernel:
+        kernel.run("/help")
+        before = psutil.Process(kernel.pid).memory_info().rss
+        sent = [kernel.execute(f"ask {n}.", cell_id=f"cell-{n}") for n in range(N_QUEUED)]
+        cells = [kernel.collect(msg_id) for msg_id in sent[:STOPPED]]
+        kernel.wait_for(lambda message: "word word" in str(message["content"].get("data")))
+        kernel.interrupt()
+        rest = [kernel.collect(msg_id) for msg_id in sent[STOPPED:]]
+        grown = psutil.Process(kernel.pid).memory_info().rss - before
+        later = kernel.run("ask 150.", cell_id="cell-150")
+
+    assert [f"answer {n}." in cell.markdown for n, cell in enumerate(cells)] == [True] * STOPPED
+    assert {cell.status for cell in cells} == {"ok"}
+    assert [cell.status for cell in rest] == ["error", *["aborted"] * (N_QUEUED - STOPPED - 1)]
+    assert [cell.kinds for cell in rest[1:]] == [["status", "status"]] * len(rest[1:])
+    assert "answer 150." in later.markdown
+    assert grown < 60_000_000
+    kept = Journal.open(cwd / ".crush")
+    session = kept.find(str(cwd / "nb.ipynb"), None)
+    assert session is not None
+    ran = [*range(STOPPED + 1), 150]
+    assert [stored.cell_id for stored in kept.turns(session)] == [f"cell-{n}" for n in ran]
+    kept.close()
 
 
 def failed_clearly(cell: Cell) -> bool:
