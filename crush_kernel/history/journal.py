@@ -346,8 +346,8 @@ class Journal:
             if came:
                 self._write(work, is_fresh=True)
 
-    def mark_saved(self, session: str, turn_ids: Collection[str] | None = None) -> None:
-        """Note that the notebook's file holds these turns, or all of the session."""
+    def mark_saved(self, session: str, turn_ids: Collection[str]) -> None:
+        """Note that the notebook's file holds these turns."""
         name = well_formed(session)
 
         def work(connection: sqlite3.Connection) -> None:

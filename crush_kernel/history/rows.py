@@ -230,16 +230,10 @@ def outputs_of(
     return (cast("list[Output]", outputs), count) if isinstance(outputs, list) else None
 
 
-def mark_saved(
-    connection: sqlite3.Connection, session: str, turn_ids: Collection[str] | None
-) -> None:
-    """Note that the notebook's file holds these turns, or all of the session."""
-    query = "UPDATE turns SET is_saved = 1 WHERE session = ? AND is_saved = 0"
-    if turn_ids is None:
-        connection.execute(query, (session,))
-    else:
-        rows = [(session, well_formed(turn_id)) for turn_id in turn_ids]
-        connection.executemany(f"{query} AND turn = ?", rows)
+def mark_saved(connection: sqlite3.Connection, session: str, turn_ids: Collection[str]) -> None:
+    """Note that the notebook's file holds these turns."""
+    query = "UPDATE turns SET is_saved = 1 WHERE session = ? AND turn = ? AND is_saved = 0"
+    connection.executemany(query, [(session, well_formed(turn_id)) for turn_id in turn_ids])
 
 
 # Sessions

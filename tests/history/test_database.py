@@ -67,7 +67,7 @@ def run_turns(journal: Journal) -> None:
         journal.file_changed(SESSION, turn.id, "/x", b"before", b"after")
         journal.said(SESSION, turn.id, Message("assistant", (Text("z"),)))
         journal.ended(SESSION, ended(cell), [], 1)
-    journal.mark_saved(SESSION)
+    journal.mark_saved(SESSION, ["b.1", "c.1"])
     for stored in journal.turns(SESSION):
         journal.record(SESSION, stored.id)
         journal.outputs(SESSION, stored.id)

@@ -99,7 +99,7 @@ def test_nothing_is_made_before_there_is_something_to_keep(
 ) -> None:
     journal = next_kernel()
     journal.adopt(SESSION, PATH)
-    journal.mark_saved(SESSION)
+    journal.mark_saved(SESSION, ["c1.1"])
     assert journal.turns(SESSION) == []
     assert journal.recover(SESSION) == []
     assert journal.record(SESSION, "c1.1") is None
@@ -248,9 +248,9 @@ def test_saved_is_what_the_file_held(journal: Journal) -> None:
         keep(journal, ended(cell))
     journal.mark_saved(SESSION, ["a.1", "x.1"])
     assert [turn.is_saved for turn in journal.turns(SESSION)] == [True, False, False]
-    journal.mark_saved("another")
+    journal.mark_saved("another", ["b.1"])
     assert [turn.is_saved for turn in journal.turns(SESSION)] == [True, False, False]
-    journal.mark_saved(SESSION)
+    journal.mark_saved(SESSION, ["b.1", "c.1"])
     assert [turn.is_saved for turn in journal.turns(SESSION)] == [True, True, True]
 
 
