@@ -17,6 +17,9 @@
     ├── TurnError                      a turn ended without a proper reply
     │   ├── LoopDetected               the same calls again and again
     │   ├── StepLimitReached           too many requests in one turn
+    │   ├── TimeLimitReached           the turn took longer than allowed
+    │   ├── CostLimitReached           the turn cost more than allowed
+    │   ├── TokenLimitReached          the turn used more tokens than allowed
     │   ├── OutputLimitReached         the reply was cut off at the output limit
     │   ├── ReplyRefused               the provider's filter stopped the reply
     │   └── EmptyReply                 the model said nothing
@@ -95,6 +98,11 @@ class ModelNotFound(ProviderError):
 class ContextTooLong(ProviderError):
     """The request exceeds the model's context window."""
 
+    limit_tokens: int | None = None
+    """The size of the window, if the provider names it."""
+    asked_tokens: int | None = None
+    """The size of the prompt by the provider's count, if it names it."""
+
 
 class RequestRejected(ProviderError):
     """The provider refuses the request as it is (other 4xx)."""
@@ -131,6 +139,18 @@ class LoopDetected(TurnError):
 
 class StepLimitReached(TurnError):
     """The turn took more requests than allowed."""
+
+
+class TimeLimitReached(TurnError):
+    """The turn took longer than allowed."""
+
+
+class CostLimitReached(TurnError):
+    """The turn cost more than allowed."""
+
+
+class TokenLimitReached(TurnError):
+    """The turn used more tokens than allowed."""
 
 
 class OutputLimitReached(TurnError):

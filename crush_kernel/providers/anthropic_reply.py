@@ -27,17 +27,18 @@ from crush_kernel.providers.base import (
     ToolInputDelta,
     UsageReport,
 )
-from crush_kernel.providers.failures import cut_off, from_error_event, garbled
+from crush_kernel.providers.failures import cut_off, from_error_event, garbled, overfull
 from crush_kernel.providers.reported import anthropic_usage, merged
 from crush_kernel.providers.sse import EventLines, NotAReply
 
+_WINDOW_IS_FULL: Final = "model_context_window_exceeded"
 _STOPS: Final[Mapping[str, StopReason]] = {
     "end_turn": "end_turn",
     "stop_sequence": "end_turn",
     "pause_turn": "end_turn",
     "tool_use": "tool_use",
     "max_tokens": "max_tokens",
-    "model_context_window_exceeded": "max_tokens",
+    _WINDOW_IS_FULL: "max_tokens",
     "refusal": "refused",
 }
 """Reasons to stop; one that is not known means that the reply is over."""
@@ -116,6 +117,8 @@ class ReplyDecoder:
                 return self._used(event)
             case "message_stop" if self._reason:
                 self.is_done = True
+                if self._reason == _WINDOW_IS_FULL and not self._blocks:
+                    raise overfull(self._provider)
                 return (Stop(_STOPS.get(self._reason, "end_turn")),)
             case "error":
                 raise self._failure(_object(event, "error"))

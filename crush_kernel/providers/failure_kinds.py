@@ -4,8 +4,7 @@ Pure. What the body says goes before the status: a conversation that is too long
 long whatever number it comes with, and an account without credit is told so with 400, 402,
 403 or 429.
 
-Source: Anthropic, errors; OpenAI, error codes; the wordings of llama.cpp, Ollama and
-LM Studio.
+Source: Anthropic, errors; OpenAI, error codes; OpenRouter, errors.
 """
 
 import html
@@ -26,18 +25,8 @@ from crush_kernel.errors import (
     RateLimited,
     RequestRejected,
 )
+from crush_kernel.providers.overflow import overflow_in
 
-_TOO_LONG: Final = re.compile(
-    r"prompt is too long|context[ _-]?(length|window|size)[ _]?(is )?(exceed|overflow)"
-    r"|exceeds? (the |its |your )?(model'?s? |maximum |available |allowed )*context"
-    r"|exceed_context_size|maximum context length|input (length|is too long|token count)"
-    r".{0,40}exceed|exceed.{0,40}context (limit|length|window|size)"
-    r"|input is too long for (the )?requested model|too many (input )?tokens for"
-    r"|greater than the context length|longer than the context"
-    r"|trying to keep the first \d+ tokens when context"
-    r"|reduce the length of the (messages|prompt|input)",
-    re.IGNORECASE,
-)
 _OUT_OF_CREDIT: Final = re.compile(
     r"insufficient[ _](quota|balance|credit|funds)|credit balance is too low|billing_error"
     r"|exceeded your current quota|spend_limit_reached|billing_hard_limit|out of credits?"
@@ -127,7 +116,7 @@ def kind_of_event(error_type: str, message: str) -> type[ProviderError]:
 def _kind_of_text(said: Said) -> type[ProviderError] | None:
     """Return what the words say where they say more than type and status."""
     words = said.everything
-    if _TOO_LONG.search(words):
+    if overflow_in(words) is not None:
         return ContextTooLong
     if _OUT_OF_CREDIT.search(words):
         return QuotaExceeded
@@ -197,7 +186,10 @@ def _read_object(value: dict[str, object]) -> Said:
         ),
         "",
     )
-    return Said(_one_line(text), types)
+    # OpenRouter says little itself, and hands on what the server behind it has said.
+    metadata = fields.get("metadata")
+    raw = cast("dict[str, object]", metadata).get("raw") if isinstance(metadata, dict) else None
+    return Said(_one_line(f"{text} {raw}" if isinstance(raw, str) else text), types)
 
 
 def _one_line(text: str) -> str:

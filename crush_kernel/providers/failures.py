@@ -29,6 +29,7 @@ from crush_kernel.providers.failure_kinds import (
     kind_of_response,
     read_body,
 )
+from crush_kernel.providers.overflow import overflow_in
 from crush_kernel.providers.retry_after import retry_after, wait_in_body
 
 MAX_SAID: Final = 300
@@ -105,6 +106,12 @@ def garbled(provider: str, *, detail: str = "") -> ConnectionLost:
     return _lost(provider, f"The reply of {_name(provider)} cannot be read.", detail=detail)
 
 
+def overfull(provider: str) -> ContextTooLong:
+    """Return the error for a reply that had no room: it is over, and nothing was said."""
+    message, hint = _words(ContextTooLong, provider, None, "")
+    return ContextTooLong(message, provider=provider, hint=hint, detail="The reply is empty.")
+
+
 def silent(provider: str, seconds: float) -> ConnectionLost:
     """Return the error for a connection on which nothing has come for `seconds`."""
     return _lost(provider, f"{_name(provider)} sent nothing for {seconds:g} s.")
@@ -161,7 +168,7 @@ def _build(
     retry_after_s: float | None,
 ) -> ProviderError:
     message, hint = _words(kind, provider, status, said)
-    return kind(
+    error = kind(
         message,
         provider=provider,
         status=status,
@@ -169,6 +176,10 @@ def _build(
         hint=hint,
         detail=detail if len(detail) <= MAX_DETAIL else f"{detail[:MAX_DETAIL]}…",
     )
+    if isinstance(error, ContextTooLong) and (overflow := overflow_in(detail[:MAX_TEXT])):
+        error.limit_tokens = overflow.limit_tokens
+        error.asked_tokens = overflow.asked_tokens
+    return error
 
 
 def _words(

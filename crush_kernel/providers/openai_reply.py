@@ -27,7 +27,7 @@ from crush_kernel.providers.base import (
     ToolInputDelta,
     UsageReport,
 )
-from crush_kernel.providers.failures import cut_off, from_error_event, garbled
+from crush_kernel.providers.failures import cut_off, from_error_event, garbled, overfull
 from crush_kernel.providers.openai_calls import ToolCalls
 from crush_kernel.providers.openai_wire import REASONING_FIELDS
 from crush_kernel.providers.reported import merged, openai_usage
@@ -40,6 +40,7 @@ _STOPS: Final[Mapping[str, StopReason]] = {
     "length": "max_tokens",
     "max_tokens": "max_tokens",
     "model_length": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",
     "content_filter": "refused",
     "safety": "refused",
 }
@@ -99,6 +100,7 @@ class ReplyDecoder:
 
         Raises:
             ConnectionLost: the reply is not complete.
+            ContextTooLong: the reply is over, and there was no room for a word of it.
             NotAReply: it is no reply at all.
         """
         document = self._lines.document
@@ -113,7 +115,10 @@ class ReplyDecoder:
             raise cut_off(self._provider)
         yield from self._closed()
         yield from self._calls.rest()
-        yield Stop(self._stop_reason())
+        stop = self._stop_reason()
+        if stop == "max_tokens" and not self._blocks and not self._has_thought():
+            raise overfull(self._provider)
+        yield Stop(stop)
 
     def _tail(self) -> Iterator[StreamEvent]:
         """Yield what the last event says if it lacks only its blank line."""
@@ -138,6 +143,11 @@ class ReplyDecoder:
         if not isinstance(document, dict):
             raise self._garbled(data)
         return self._document(document)
+
+    def _has_thought(self) -> bool:
+        """Return whether the reply had tokens, which some models spend on unseen thinking."""
+        usage = openai_usage(self._used)
+        return usage is not None and usage.output_tokens > 1
 
     def _stop_reason(self) -> StopReason:
         """Return why the reply ended; servers disagree on whether calls are a reason."""

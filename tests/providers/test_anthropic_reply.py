@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crush_kernel.errors import ConnectionLost, Overloaded
+from crush_kernel.errors import ConnectionLost, ContextTooLong, Overloaded
 from crush_kernel.messages import Message, Reasoning, Text, ToolCall, Usage
 from crush_kernel.providers.anthropic_reply import ReplyDecoder
 from crush_kernel.providers.base import Accumulator, ModelInfo
@@ -219,3 +219,20 @@ def test_what_came_before_an_error_is_told_first() -> None:
     with pytest.raises(Overloaded, match=r"Anthropic is overloaded\."):
         next(stream)
     assert reply.message().parts == (Text("Let me"),)
+
+
+def full_window(*blocks: dict[str, Any]) -> bytes:
+    reason = {"stop_reason": "model_context_window_exceeded"}
+    return events(*blocks, {"type": "message_delta", "delta": reason}, {"type": "message_stop"})
+
+
+def test_an_empty_reply_in_a_full_window_had_no_room() -> None:
+    with pytest.raises(ContextTooLong):
+        decode(full_window())
+
+
+def test_a_reply_that_filled_the_window_was_cut_off() -> None:
+    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text"}}
+    delta = {"type": "content_block_delta", "index": 0,
+             "delta": {"type": "text_delta", "text": "Hi"}}  # fmt: skip
+    assert decode(full_window(start, delta)).stop == "max_tokens"

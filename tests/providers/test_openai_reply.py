@@ -634,3 +634,31 @@ def test_the_last_report_counts_field_by_field() -> None:
     first = chunk(usage={"prompt_tokens": 9, "completion_tokens": 1})
     last = chunk(finish="stop", usage={"prompt_tokens": 0, "completion_tokens": 4})
     assert decoded(first, last, DONE).usage == Usage(input_tokens=9, output_tokens=4)
+
+
+@pytest.mark.parametrize(
+    ("reason", "usage"),
+    [
+        pytest.param("length", None, id="without usage"),
+        pytest.param("length", {"prompt_tokens": 4095, "completion_tokens": 1}, id="one token"),
+        pytest.param("model_context_window_exceeded", None, id="in Z.ai's word"),
+    ],
+)
+def test_an_empty_reply_that_hit_the_limit_had_no_room(reason: str, usage: object) -> None:
+    with pytest.raises(ContextTooLong):
+        decoded(chunk({"content": ""}), chunk(finish=reason, usage=usage), DONE)
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        pytest.param((text("Hi"), chunk(finish="length")), id="some words"),
+        pytest.param((chunk({"reasoning": "Hm"}), chunk(finish="length")), id="some thinking"),
+        pytest.param(
+            (chunk(finish="length", usage={"prompt_tokens": 9, "completion_tokens": 500}),),
+            id="thinking that is not shown",
+        ),
+    ],
+)
+def test_a_reply_that_is_not_empty_hit_the_output_limit(chunks: tuple[str, ...]) -> None:
+    assert decoded(*chunks, DONE).stop == "max_tokens"
