@@ -35,7 +35,6 @@ from crush_kernel.kernel.bridge import Engine, Mailbox, call_main
 from crush_kernel.kernel.cells import Command, Empty, Prompt, Shell, parse_cell
 from crush_kernel.kernel.commandcall import CommandCall
 from crush_kernel.kernel.commands import COMMANDS, NEW, run_command
-from crush_kernel.kernel.discretion import discreet_request
 from crush_kernel.kernel.display import FrontEnd, TurnDisplay
 from crush_kernel.kernel.keeping import CellKeeper
 from crush_kernel.kernel.logs import attach_log
@@ -43,6 +42,7 @@ from crush_kernel.kernel.mirror import Mirror
 from crush_kernel.kernel.outlet import Outlet
 from crush_kernel.kernel.pagemessages import client_of
 from crush_kernel.kernel.pages import Pages
+from crush_kernel.kernel.redactedevent import redacted_request
 from crush_kernel.kernel.render import FooterFacts, Rendered, failure, notice
 from crush_kernel.kernel.shellcell import ShellOutput
 from crush_kernel.messages import JsonObject
@@ -68,7 +68,7 @@ class MainAsker:
 
     async def ask(self, request: PermissionRequest) -> Answer:
         """Show the question in the running cell and return the answer. Engine thread."""
-        shown = discreet_request(request, self.redactor)
+        shown = redacted_request(request, self.redactor)
         return await call_main(self.loop, partial(self.display.ask, shown))
 
 

@@ -24,8 +24,8 @@ from crush_kernel.history.entries import DraftKind
 from crush_kernel.history.journal import Journal
 from crush_kernel.history.redactedstream import RedactedStream
 from crush_kernel.history.session import Session
-from crush_kernel.kernel.discretion import discreet
 from crush_kernel.kernel.mirror import CellOutputs
+from crush_kernel.kernel.redactedevent import redacted_event
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class CellKeeper:
                 if not isinstance(event, ReplyDropped):
                     yield from rest
                 self._take(event)
-                yield discreet(event, self.session.redactor)
+                yield redacted_event(event, self.session.redactor)
 
     def _streamed(self, kind: DraftKind, text: str) -> Iterator[Event]:
         stream = self._streams[kind]

@@ -16,7 +16,7 @@ from crush_kernel.agent.events import (
     ToolStarted,
 )
 from crush_kernel.history.redaction import Redactor
-from crush_kernel.kernel.discretion import discreet, discreet_request
+from crush_kernel.kernel.redactedevent import redacted_event, redacted_request
 from crush_kernel.kernel.transcript import Transcript
 from crush_kernel.messages import ToolResult
 from crush_kernel.permissions.rules import PermissionRequest
@@ -57,17 +57,17 @@ def events(text: str) -> list[Event]:
     ids=[type(event).__name__ for event in events("")],
 )
 def test_every_event_is_clean(event: Event, expected: Event) -> None:
-    assert discreet(event, REDACTOR) == expected
+    assert redacted_event(event, REDACTOR) == expected
 
 
 @pytest.mark.parametrize("event", [*events("plain"), StepStarted(1)])
 def test_what_is_clean_is_as_it_was(event: Event) -> None:
-    assert discreet(event, REDACTOR) == event
+    assert redacted_event(event, REDACTOR) == event
 
 
 def test_a_question_shows_no_secret_and_grants_what_was_asked() -> None:
     asked = request(KEY)
-    assert discreet_request(asked, REDACTOR) == request(MARK)
+    assert redacted_request(asked, REDACTOR) == request(MARK)
     assert asked.grant != request(MARK).grant
 
 
@@ -77,7 +77,7 @@ def test_a_token_that_a_limit_cuts_is_not_shown_in_part(before: int) -> None:
     text = "x" * before + " " + KEY
     result = ToolResult("c", f"{'y' * (1940 + before)} {KEY}\n" + "z\n" * 3000)
     for event in (ToolStarted("c", "bash", text), ToolFinished(result, 0.1)):
-        transcript.feed(discreet(event, REDACTOR), 0.0)
+        transcript.feed(redacted_event(event, REDACTOR), 0.0)
     (piece,) = transcript.settle()
     assert "a1B2" not in piece.shown.markdown
     assert "ghp" not in piece.shown.markdown

@@ -40,7 +40,7 @@ _Shown = (
 E = TypeVar("E", bound=_Shown)
 
 
-def discreet(event: Event, redactor: Redactor) -> Event:
+def redacted_event(event: Event, redactor: Redactor) -> Event:
     """Return `event` without the secrets in it; text that streams is not its business."""
     match event:
         case ToolStarted():
@@ -59,7 +59,7 @@ def discreet(event: Event, redactor: Redactor) -> Event:
         case PermissionSettled(request=request):
             return replace(
                 event,
-                request=discreet_request(request, redactor),
+                request=redacted_request(request, redactor),
                 reason=redactor.redact(event.reason),
             )
         case ToolFinished(result=result):
@@ -68,7 +68,7 @@ def discreet(event: Event, redactor: Redactor) -> Event:
             return event
 
 
-def discreet_request(request: PermissionRequest, redactor: Redactor) -> PermissionRequest:
+def redacted_request(request: PermissionRequest, redactor: Redactor) -> PermissionRequest:
     """Return `request` as a person is to see it; what it grants depends on the original."""
     notes = tuple(map(redactor.redact, request.notes))
     return replace(_cleaned(request, redactor, "title", "command", "diff"), notes=notes)
