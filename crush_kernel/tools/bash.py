@@ -1,5 +1,6 @@
 """The `bash` tool: run a command line, once it is allowed, and say what came of it."""
 
+import re
 import signal
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ from crush_kernel.shell.command import encode_command
 from crush_kernel.shell.processes import Survivor
 from crush_kernel.shell.runner import CommandResult, Shell
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
-from crush_kernel.tools.paths import PathPolicy, Target
+from crush_kernel.tools.paths import PathPolicy, Target, reason
 
 DEFAULT_TIMEOUT_S = 120
 MAX_TIMEOUT_S = 600
@@ -25,6 +26,9 @@ _MAX_LEFT_OVER = 10
 """How many of the processes that are left over are named."""
 
 _DESCRIBED_CHARS = 200
+
+_WINDOWS_PATH = re.compile(r"""(?<![\w'"\\])[A-Za-z]:\\(?!\\)""")
+"""One that nothing quotes, so that the shell takes its backslashes away."""
 
 
 class BashArguments(Arguments):
@@ -63,7 +67,7 @@ def bash_tool(shell: Shell, paths: PathPolicy) -> Tool[BashArguments]:
             timeout_s=arguments.timeout,
             on_output=lambda tail: context.progress(_last_lines(tail)),
         )
-        return _tool_output(result, timeout_s=arguments.timeout)
+        return _tool_output(result, arguments)
 
     return Tool(
         name="bash",
@@ -78,7 +82,12 @@ def bash_tool(shell: Shell, paths: PathPolicy) -> Tool[BashArguments]:
 
 def _folder(paths: PathPolicy, working_dir: str) -> Target:
     target = paths.resolve(working_dir or ".")
-    if not target.path.is_dir():
+    try:
+        is_folder = target.path.is_dir()
+    except OSError as error:
+        why = reason(error)
+        raise ToolError(f"{target.shown} cannot be entered: {why}. Nothing was run.") from error
+    if not is_folder:
         raise ToolError(f"There is no folder {target.shown}. Nothing was run.")
     return target
 
@@ -96,29 +105,34 @@ def _request(arguments: BashArguments, target: Target, *, call_id: str) -> Permi
     )
 
 
-def _tool_output(result: CommandResult, *, timeout_s: int) -> ToolOutput:
+def _tool_output(result: CommandResult, arguments: BashArguments) -> ToolOutput:
     code = result.exit_code
     failure = "timed out" if result.is_timed_out else f"exit {code}" if code else ""
     return ToolOutput(
-        _text(result, timeout_s=timeout_s),
+        _text(result, arguments),
         is_error=bool(failure),
         summary=failure or "ok",
         metadata={"exit_code": code, "is_timed_out": result.is_timed_out},
     )
 
 
-def _text(result: CommandResult, *, timeout_s: int) -> str:
+def _text(result: CommandResult, arguments: BashArguments) -> str:
     printed = result.output if result.output.strip() else NO_OUTPUT
-    notes = tuple(_notes(result, timeout_s=timeout_s))
+    notes = tuple(_notes(result, arguments))
     return "\n".join((printed.rstrip("\n"), *notes)) if notes else printed
 
 
-def _notes(result: CommandResult, *, timeout_s: int) -> Iterator[str]:
+def _notes(result: CommandResult, arguments: BashArguments) -> Iterator[str]:
     """Yield what there is to say besides the output, one line each."""
     if result.is_timed_out:
-        yield f"[stopped after {timeout_s} s with everything it started; the output may be partial]"
+        yield (
+            f"[stopped after {arguments.timeout} s with everything it started; the output may be "
+            "partial]"
+        )
     elif result.exit_code:
         yield f"[exit code {result.exit_code}{_signal_name(result.exit_code)}]"
+        if _WINDOWS_PATH.search(arguments.command):
+            yield "[bash drops unquoted backslashes: put such a path in single quotes]"
     if result.left_over:
         yield f"[still running, until the kernel ends: {_list(result.left_over)}]"
 

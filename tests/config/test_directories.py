@@ -164,6 +164,11 @@ def test_data_never_goes_above_the_root(tmp_path: Path) -> None:
     assert project_data_directory(root, root) == root / ".crush"
 
 
+def test_a_folder_that_cannot_be_looked_into_is_passed_over(tmp_path: Path) -> None:
+    no_name = tmp_path / ("x" * 300)  # the system refuses it, to root as well
+    assert project_data_directory(no_name, tmp_path) == tmp_path / ".crush"
+
+
 def test_a_file_called_like_the_data_directory_is_passed_over(tmp_path: Path) -> None:
     below = tmp_path / "a"
     below.mkdir()

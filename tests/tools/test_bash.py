@@ -50,6 +50,9 @@ async def call(
         return await bash.run(arguments, (fake or tool_context()).context)
 
 
+UNQUOTED = "[bash drops unquoted backslashes: put such a path in single quotes]"
+
+
 @pytest.mark.parametrize(
     ("command", "text", "summary"),
     [
@@ -59,6 +62,16 @@ async def call(
         pytest.param("false", f"{NO_OUTPUT}\n[exit code 1]", "exit 1", id="failure"),
         pytest.param("echo no >&2; exit 3", "no\n[exit code 3]", "exit 3", id="error output"),
         pytest.param("kill $$", f"{NO_OUTPUT}\n[exit code 143, SIGTERM]", "exit 143", id="signal"),
+        pytest.param(
+            "echo C:\\tmp\\work; exit 2",
+            f"C:tmpwork\n[exit code 2]\n{UNQUOTED}",
+            "exit 2",
+            id="a path of Windows",
+        ),
+        pytest.param(
+            "echo 'C:\\tmp'; exit 2", "C:\\tmp\n[exit code 2]", "exit 2", id="...in quotes"
+        ),
+        pytest.param("echo C:\\tmp", "C:tmp\n", "ok", id="...that did no harm"),
     ],
 )
 async def test_the_model_reads_the_output_and_what_else_there_is_to_say(
@@ -153,6 +166,9 @@ async def test_a_command_that_is_denied_does_not_run(project: Path, token: str) 
         pytest.param({"command": "echo \ud800"}, "half a character", id="a lone surrogate"),
         pytest.param({"command": "ls", "working_dir": "nonsuch"}, "no folder", id="no folder"),
         pytest.param({"command": "ls", "working_dir": "file"}, "no folder", id="a file"),
+        pytest.param(
+            {"command": "ls", "working_dir": "x/" * 1_500 + "x" * 1_000}, "too long", id="too long"
+        ),
         pytest.param({"command": "ls", "working_dir": "a\0b"}, "NUL", id="no path"),
     ],
 )
