@@ -83,12 +83,20 @@ class Providers:
         Raises:
             ConfigError: the setting names no model.
         """
-        label = self._settings.model if slot == "large" else self._settings.small_model
-        if label:
-            return await self._set_model(label, slot)
-        if (remembered := await self._remembered(slot)) is not None:
-            return remembered
-        return await (self._large() if slot == "large" else self._small())
+        if (wanted := await self._wanted(slot)) is not None:
+            return wanted
+        return await self._large() if slot == "large" else self._beside(await self.default())
+
+    async def small(self, large: ModelInfo) -> ModelInfo:
+        """Return the model for small tasks while `large` is in use.
+
+        The setting, else the remembered choice if it can be used, else the small one of the
+        same provider, else `large` itself.
+
+        Raises:
+            ConfigError: the setting names no model.
+        """
+        return await self._wanted("small") or self._beside(large)
 
     async def models(self) -> tuple[ModelInfo, ...]:
         """Return the models of all usable providers, provider by provider.
@@ -191,6 +199,11 @@ class Providers:
 
         return tls_context(self._settings.environ)
 
+    async def _wanted(self, slot: ModelSlot) -> ModelInfo | None:
+        """Return the model that the user has chosen, by the setting or some time ago."""
+        label = self._settings.model if slot == "large" else self._settings.small_model
+        return await (self._set_model(label, slot) if label else self._remembered(slot))
+
     async def _set_model(self, label: str, slot: ModelSlot) -> ModelInfo:
         """Return the model that the setting means; one that is out of reach is still meant."""
         variable = "CRUSH_MODEL" if slot == "large" else "CRUSH_SMALL_MODEL"
@@ -227,9 +240,8 @@ class Providers:
             return served[0]
         return self.info("offline")
 
-    async def _small(self) -> ModelInfo:
-        """Return the small model beside the large one: the same provider's, or itself."""
-        large = await self.default()
+    def _beside(self, large: ModelInfo) -> ModelInfo:
+        """Return the small model of the same provider, `large` itself if there is none."""
         provider = provider_of(large.provider)
         small = provider.small if provider is not None else ""
         listed = self._lists.get(large.provider, (0.0, ()))[1]

@@ -224,6 +224,41 @@ async def test_the_small_model(variables: Mapping[str, str], label: str) -> None
     assert (await providers(**variables).default("small")).label == label
 
 
+@pytest.mark.parametrize(
+    ("variables", "large", "small"),
+    [
+        pytest.param(KEYS, "openai/gpt-5.2", "openai/gpt-5.6-luna", id="of the provider in use"),
+        pytest.param(KEYS, "anthropic/claude-haiku-4-5", "anthropic/claude-haiku-4-5", id="itself"),
+        pytest.param(
+            {**KEYS, "CRUSH_SMALL_MODEL": "groq/tiny"}, "openai/gpt-5.2", "groq/tiny",
+            id="the setting",
+        ),
+        pytest.param({}, "ollama/qwen3:8b", "ollama/qwen3:8b", id="the large one of this machine"),
+        pytest.param({}, "offline/offline", "offline/offline", id="offline"),
+        pytest.param({}, "nobody/big", "nobody/big", id="of a provider that is not known"),
+    ],
+)  # fmt: skip
+async def test_the_small_model_goes_with_the_large_one_in_use(
+    variables: Mapping[str, str], large: str, small: str
+) -> None:
+    chosen = providers(**variables)
+    assert (await chosen.small(chosen.info(large))).label == small
+
+
+async def test_a_remembered_small_model_is_used_while_it_can_be(tmp_path: Path) -> None:
+    state = State(tmp_path / "crush.json")
+    state.remember("small", ModelChoice("groq", "tiny"))
+    for variables, label in ((KEYS, "groq/tiny"), ({"OPENAI_API_KEY": "k"}, "openai/gpt-5.6-luna")):
+        chosen = providers(state, **variables)
+        assert (await chosen.small(chosen.info("openai/gpt-5.2"))).label == label
+
+
+async def test_a_setting_that_names_no_small_model_is_told() -> None:
+    chosen = providers(**KEYS, CRUSH_SMALL_MODEL="tiny-nothing")
+    with pytest.raises(ConfigError, match="CRUSH_SMALL_MODEL"):
+        await chosen.small(chosen.info("openai/gpt-5.2"))
+
+
 async def test_a_local_servers_small_model_is_the_large_one(provider: FakeProvider) -> None:
     chosen = providers(OLLAMA_HOST=served(provider, "qwen3:8b"))
     assert (await chosen.default("small")).id == "qwen3:8b"
