@@ -113,7 +113,7 @@ class Engine(Generic[R]):
         # Pages and cells may still speak while it closes; a thread begun then would keep the
         # process from ending.
         if self._is_closed:
-            raise EngineClosed
+            raise EngineClosed("the kernel is shutting down")
         if self._portal is None:
             self._portal = self._thread.enter_context(start_blocking_portal())
             self._root = self._portal.start_task_soon(self._own_runtime)
