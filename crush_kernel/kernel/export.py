@@ -224,7 +224,8 @@ body {{ max-width: 46rem; margin: 2rem auto; padding: 0 1rem; font: 16px/1.55 sy
 h2 {{ font-size: 1rem; opacity: .6; border-top: 1px solid #8886; padding-top: 1rem; }}
 blockquote {{ margin: 0; padding: .1rem 1rem; border-left: 3px solid #8888; background: #8881; }}
 pre {{ padding: .6rem; overflow-x: auto; background: #8882; font-size: .85rem; }}
-code {{ font-family: ui-monospace, monospace; }}
+p, li, h1, h2, h3, h4, h5, h6, td, th, summary {{ unicode-bidi: plaintext; }}
+code {{ font-family: ui-monospace, monospace; unicode-bidi: isolate; }}
 table {{ border-collapse: collapse; }}
 td, th {{ border: 1px solid #8886; padding: .2rem .5rem; }}
 details {{ margin: .4rem 0; }}
