@@ -1,6 +1,7 @@
 """The agent: owns a conversation and runs its turns, one at a time."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,15 +10,23 @@ import anyio
 from crush_kernel.agent.dispatch import Dispatcher, permission
 from crush_kernel.agent.events import Emit, PermissionSettled, TurnEnd, TurnFinished
 from crush_kernel.agent.loop import TurnLoop
+from crush_kernel.agent.requests import Requests
+from crush_kernel.agent.steering import Steering
 from crush_kernel.agent.steps import Limits
+from crush_kernel.agent.toolsizes import tokens_of_tools
+from crush_kernel.agent.window import Window
+from crush_kernel.errors import CommandError
 from crush_kernel.history.conversation import (
     Conversation,
     context_tokens,
     count_calls,
 )
+from crush_kernel.history.estimate import Gauge
 from crush_kernel.history.repairer import Repairer
+from crush_kernel.history.summary import is_summary
+from crush_kernel.history.todos import TodoReader, is_open, todo_lines, todo_reminder
 from crush_kernel.history.turn import Turn
-from crush_kernel.messages import Message, ToolResult
+from crush_kernel.messages import Message, Text, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.prompt.system import SystemPrompt
 from crush_kernel.providers.base import Model, ToolSpec
@@ -74,15 +83,32 @@ class Agent:
         system_prompt: Callable[[], Awaitable[SystemPrompt]],
         conversation: Conversation | None = None,
         limits: Limits | None = None,
+        summarises: bool = True,
     ) -> None:
+        """Begin without a turn.
+
+        Args:
+            tools: all that the model may call.
+            gate: settles what a call may do.
+            system_prompt: what the model reads first, asked for before each request.
+            conversation: owned by the agent from now on.
+            limits: where a turn ends even if the model would go on.
+            summarises: whether a conversation that fills the window is summarised unasked.
+        """
         self.conversation = conversation or Conversation()
         self.gate = gate
+        self.steering = Steering()
         self._tools = {tool.name: tool for tool in tools}
         self._specs = tuple(spec_of(self._tools[name]) for name in sorted(self._tools))
+        self._tool_tokens = tokens_of_tools(self._specs)
         self._system_prompt = system_prompt
         self._limits = limits or Limits()
+        self._summarises = summarises
         self._dispatcher: Dispatcher | None = None
         self._repairer = Repairer()
+        self._gauge = Gauge()
+        self._explained: set[str] = set()
+        self._todos = TodoReader()
 
     @property
     def tools(self) -> tuple[AnyTool, ...]:
@@ -96,7 +122,8 @@ class Agent:
             CrushKernelError: the turn failed; its message is for the user.
 
         Cancelling ends the turn within its clean-up times: running calls are stopped, the
-        partial reply is kept, open calls are answered as interrupted.
+        partial reply is kept, open calls are answered as interrupted. What the user has said
+        to the turn is kept in any case.
         """
         self.conversation.append(message)
         self._dispatcher = Dispatcher(
@@ -106,28 +133,96 @@ class Agent:
             emit=watcher.emit,
             keeper=TurnKeeper(self.conversation),
         )
+        requests = Requests(model, self._repairer, watcher.emit)
+        window = self._window(requests, watcher)
         loop = TurnLoop(
             conversation=self.conversation,
-            model=model,
             system_prompt=self._system_prompt,
-            tools=self._specs,
+            requests=requests,
+            window=window,
             dispatcher=self._dispatcher,
-            repairer=self._repairer,
+            steering=self.steering,
             emit=watcher.emit,
             limits=self._limits,
+            reminder=self._reminder,
         )
+        self.steering.open()
+        try:
+            async with self._ending(window, watcher, lambda: loop.steps):
+                await loop.run()
+        finally:
+            self._dispatcher = None
+
+    async def compact(self, wishes: str, *, model: Model, watcher: Watcher) -> None:
+        """Have the turn that was begun hold a summary of what is above it.
+
+        Args:
+            wishes: what the user wants of the summary, in words; may be empty.
+            model: writes it.
+            watcher: hears of it; the last event is `TurnFinished`.
+
+        Raises:
+            CommandError: there is nothing to summarise.
+            CrushKernelError: it cannot be made; its message is for the user.
+
+        Cancelling leaves the turn without a summary.
+        """
+        requests = Requests(model, self._repairer, watcher.emit)
+        window = self._window(requests, watcher)
+        async with self._ending(window, watcher, lambda: 1):
+            if all(map(is_summary, self.conversation.context)):
+                raise CommandError("There is nothing above this cell that can be summarised.")
+            window.enter(await self._system_prompt())
+            await window.summarise(wishes=wishes)
+
+    @asynccontextmanager
+    async def _ending(
+        self, window: Window, watcher: Watcher, steps: Callable[[], int]
+    ) -> AsyncGenerator[None]:
+        """Have the turn end with the block, whatever happens, and tell so."""
         started = anyio.current_time()
         end: TurnEnd = "error"
         try:
-            await loop.run()
+            yield
             end = "end_turn"
         except anyio.get_cancelled_exc_class():
             end = "interrupted"
             raise
         finally:
-            self._dispatcher = None
+            for text in self.steering.close():
+                self.conversation.append(Message("user", (Text(text),)))
             turn = self.conversation.end(end)
-            watcher.emit(_finished(turn, end, loop, anyio.current_time() - started))
+            watcher.emit(
+                TurnFinished(
+                    end=end,
+                    usage=turn.usage,
+                    context_tokens=_context_tokens(turn, window),
+                    steps=steps(),
+                    tool_calls=count_calls(turn.messages),
+                    retries=window.requests.retries,
+                    duration_s=anyio.current_time() - started,
+                )
+            )
+
+    def _window(self, requests: Requests, watcher: Watcher) -> Window:
+        return Window(
+            conversation=self.conversation,
+            requests=requests,
+            gauge=self._gauge,
+            tools=self._specs,
+            tool_tokens=self._tool_tokens,
+            emit=watcher.emit,
+            todos=self._open_todos,
+            is_automatic=self._summarises,
+            explained=self._explained,
+        )
+
+    def _open_todos(self) -> tuple[str, ...]:
+        todos = self._todos.read(self.conversation.everything).todos or ()
+        return todo_lines(todos) if is_open(todos) else ()
+
+    def _reminder(self) -> str:
+        return todo_reminder(self._todos.read(self.conversation.everything))
 
     def permission_for(self, watcher: Watcher) -> Permit:
         """Return a way to ask for permission outside of a tool call, such as for a file."""
@@ -139,16 +234,11 @@ class Agent:
             self._dispatcher.stop(call_id)
 
 
-def _finished(turn: Turn, end: TurnEnd, loop: TurnLoop, duration_s: float) -> TurnFinished:
-    return TurnFinished(
-        end=end,
-        usage=turn.usage,
-        context_tokens=context_tokens(turn.messages),
-        steps=loop.steps,
-        tool_calls=count_calls(turn.messages),
-        retries=loop.retries,
-        duration_s=duration_s,
-    )
+def _context_tokens(turn: Turn, window: Window) -> int:
+    """Return what the conversation fills of the window, as the turn leaves it."""
+    if turn.messages and is_summary(turn.messages[-1]):
+        return window.fill().total
+    return context_tokens(turn.messages)
 
 
 def spec_of(tool: AnyTool) -> ToolSpec:

@@ -1,9 +1,8 @@
 """The turn loop: ask the model, run the tools it calls, repeat until it stops."""
 
 import logging
-import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import anyio
 
@@ -14,14 +13,15 @@ from crush_kernel.agent.events import (
     Notice,
     ReasoningAdded,
     ReplyDropped,
-    Retrying,
+    Steered,
     StepFinished,
     StepStarted,
     TextAdded,
     ToolCallWritten,
 )
+from crush_kernel.agent.requests import Requests
+from crush_kernel.agent.steering import Steering
 from crush_kernel.agent.steps import (
-    MAX_ATTEMPTS,
     AskAgain,
     CallTools,
     Fail,
@@ -30,25 +30,24 @@ from crush_kernel.agent.steps import (
     RefuseCalls,
     Remind,
     Request,
+    SoFar,
+    Step,
+    Summarise,
     next_step,
-    retry_delay,
 )
-from crush_kernel.errors import ProviderError, RequestRejected
+from crush_kernel.agent.window import Window
+from crush_kernel.errors import ContextTooLong, ProviderError
 from crush_kernel.history.conversation import Conversation
-from crush_kernel.history.quarantine import blamed
+from crush_kernel.history.estimate import tokens_of
 from crush_kernel.history.repair import INTERRUPTED
-from crush_kernel.history.repairer import Repairer
 from crush_kernel.messages import Message, Text, ToolCall, ToolResult, Usage, calls_of
 from crush_kernel.prompt.system import SystemPrompt
 from crush_kernel.providers.base import (
-    Accumulator,
-    Model,
     ModelRequest,
     ReasoningDelta,
     StreamEvent,
     TextDelta,
     ToolCallStart,
-    ToolSpec,
 )
 
 logger = logging.getLogger(__name__)
@@ -59,16 +58,22 @@ class TurnLoop:
     """Everything one turn needs, handed in by the agent, and its counters."""
 
     conversation: Conversation
-    model: Model
     system_prompt: Callable[[], Awaitable[SystemPrompt]]
-    tools: tuple[ToolSpec, ...]
+    requests: Requests
+    window: Window
     dispatcher: Dispatcher
-    repairer: Repairer
+    steering: Steering
     emit: Emit
     limits: Limits
+    reminder: Callable[[], str]
+    """What to remind the model of with the next request, empty if of nothing."""
     steps: int = 0
-    retries: int = 0
     empty_replies: int = 0
+    _started: float = field(default_factory=anyio.current_time)
+    _has_begun: bool = False
+    """Whether the model was told what it is told once a turn, and after each summary."""
+    _is_full: bool = False
+    """Whether a summary behind the last reply has failed; the turn ends all the same."""
 
     async def run(self) -> None:
         """Run the turn to its end; the conversation holds what was said.
@@ -79,111 +84,142 @@ class TurnLoop:
         Cancelling ends the turn at its next await: what was streamed is kept, and every
         open call is answered as interrupted.
         """
-        talk = self.conversation
-        while True:
-            match next_step(talk.running, empty_replies=self.empty_replies, limits=self.limits):
-                case Request():
-                    await self._request()
-                case CallTools(calls=calls):
-                    await self.dispatcher.call_tools(calls, record=talk.append)
-                case RefuseCalls(calls=calls, reason=reason):
-                    talk.append(_refusal(calls, reason))
-                case Remind(text=text, notice=notice):
-                    talk.append(Message("user", (Text(text),)))
-                    self.emit(Notice(notice))
-                case AskAgain():
-                    self.empty_replies += 1
-                    talk.drop_last()
-                case Finish():
-                    return
-                case Fail(error=error):
-                    self._answer_open_calls()
-                    raise error
+        is_over = False
+        while not is_over:
+            if self.conversation.running[-1].role != "assistant":
+                await self._look_around()
+            running = self.conversation.running
+            step = next_step(running, so_far=self._so_far(), limits=self.limits)
+            if not self._is_steered(step):
+                is_over = await self._take(step)
 
-    async def _request(self) -> None:
-        """Send the conversation and record the reply; once more without what is refused of it."""
-        self.steps += 1
-        self.emit(StepStarted(self.steps))
+    async def _take(self, step: Step) -> bool:
+        """Take `step` and return whether the turn is over."""
+        talk = self.conversation
+        match step:
+            case Request():
+                await self._request()
+            case CallTools(calls=calls):
+                await self.dispatcher.call_tools(calls, record=talk.append)
+            case RefuseCalls(calls=calls, reason=reason):
+                talk.append(_refusal(calls, reason))
+            case Remind(text=text, notice=notice):
+                talk.append(Message("user", (Text(text),)))
+                self.emit(Notice(notice))
+            case AskAgain():
+                self.empty_replies += 1
+                talk.drop_last()
+            case Summarise(is_last=is_last):
+                await self._summarise(is_last=is_last)
+            case Finish():
+                return True
+            case Fail(error=error):
+                self._answer_open_calls()
+                raise error
+        return False
+
+    # What the user says meanwhile
+
+    def _is_steered(self, step: Step) -> bool:
+        """Take in what the user has said to the turn, before it asks again or ends."""
+        match step:
+            case Finish():
+                said = self.steering.take_or_close()
+            case Request() | Summarise():
+                said = self.steering.take()
+            case _:
+                return False
+        for text in said:
+            self.conversation.append(Message("user", (Text(text),)))
+            self.emit(Steered(text))
+        return bool(said)
+
+    # The window
+
+    async def _look_around(self) -> None:
+        """Read the system prompt anew: files that it is made of may have changed."""
         prompt = await self.system_prompt()
         for notice in prompt.notices:
             self.emit(Notice(notice))
-        # Date and git's status are told once a turn: they are no part of what is cached.
-        reminder = prompt.reminder if self.steps == 1 else ""
-        request = ModelRequest(prompt.text, self._outgoing(), self.tools, reminder=reminder)
-        try:
-            await self._ask(request)
-        except RequestRejected as refusal:
-            mended = self._mended(request, refusal)
-            if mended is None:
-                raise
-        else:
-            return
-        await self._ask(mended)
+        reminder = "" if self._has_begun else prompt.reminder
+        said = (reminder, self.reminder() if self._has_begun else "")
+        self.window.enter(replace(prompt, reminder="\n\n".join(filter(None, said))))
 
-    def _outgoing(self) -> tuple[Message, ...]:
-        return self.repairer.repaired(self.conversation.context, self.conversation.running)
-
-    def _mended(self, request: ModelRequest, refusal: RequestRejected) -> ModelRequest | None:
-        """Return `request` without what `refusal` is about, which is left out from now on.
-
-        `None` if it is not clear what that is, or it makes no difference.
-        """
-        blame = blamed(refusal, request.messages)
-        if blame is None:
-            return None
-        self.repairer.leave_out(blame.keys)
-        messages = self._outgoing()
-        if messages == request.messages:
-            return None
-        self.retries += 1
-        logger.warning("left out, since it was refused: %d parts", len(blame.keys))
-        self.emit(Notice(blame.notice))
-        return replace(request, messages=messages)
-
-    async def _ask(self, request: ModelRequest) -> None:
-        """Send `request` and record the reply, trying again while that may help."""
-        for attempt in range(1, MAX_ATTEMPTS + 1):
-            reply = Accumulator(self.model.info)
-            try:
-                await self._stream(request, reply)
-            except ProviderError as error:
-                delay = retry_delay(error, attempt=attempt, jitter=random.random())  # noqa: S311 - spreads load, guards nothing
-                if delay is None:
-                    self._record(reply.message(stop="error"))
-                    raise
-                await self._wait(error, attempt, delay)
-            except anyio.get_cancelled_exc_class():
-                self._record(reply.message(stop="interrupted"))
-                self._answer_open_calls()
-                raise
-            else:
-                self._record_complete(reply)
-                return
-
-    async def _stream(self, request: ModelRequest, reply: Accumulator) -> None:
-        async with self.model.stream(request) as events:
-            async for event in events:
-                reply.feed(event)
-                if (news := _news(event)) is not None:
-                    self.emit(news)
-
-    async def _wait(self, error: ProviderError, attempt: int, delay_s: float) -> None:
-        self.retries += 1
-        logger.warning("attempt %d failed: %s", attempt, type(error).__name__)
-        self.emit(ReplyDropped())
-        self.emit(
-            Retrying(reason=str(error), attempt=attempt + 1, attempts=MAX_ATTEMPTS, delay_s=delay_s)
+    def _so_far(self) -> SoFar:
+        usage = sum((m.usage for m in self.conversation.running if m.usage), Usage())
+        return SoFar(
+            empty_replies=self.empty_replies,
+            duration_s=anyio.current_time() - self._started,
+            cost_usd=self.requests.model.info.cost(usage) or 0.0,
+            tokens=usage.context_tokens,
+            needs_summary=not self._is_full and self.window.needs_summary(),
         )
-        await anyio.sleep(delay_s)
 
-    def _record_complete(self, reply: Accumulator) -> None:
-        message = reply.message()
+    async def _summarise(self, *, is_last: bool) -> None:
+        try:
+            await self.window.summarise()
+        except ProviderError as error:
+            if not is_last:
+                raise
+            # The reply is there: no reason to call the turn a failure.
+            self._is_full = True
+            self.emit(Notice(f"The conversation could not be summarised: {error}"))
+        self._has_begun = False
+
+    # Requests
+
+    async def _request(self) -> None:
+        """Send the conversation and record the reply; once more, shorter, if it does not fit."""
+        self.steps += 1
+        self.emit(StepStarted(self.steps))
+        try:
+            try:
+                reply = await self.requests.reply(self._build, self)
+            except ContextTooLong as error:
+                await self.window.shrink(error)
+                reply = await self._second_try()
+        except anyio.get_cancelled_exc_class():
+            self._answer_open_calls()
+            raise
+        self._record_complete(reply)
+
+    async def _second_try(self) -> Message:
+        try:
+            return await self.requests.reply(self._build, self)
+        except ContextTooLong as error:
+            raise self.window.too_long(error) from error
+
+    def _build(self) -> ModelRequest:
+        return self.window.request()
+
+    def _record_complete(self, message: Message) -> None:
+        self._has_begun = True
+        usage = message.usage
+        if usage is None:
+            usage = Usage(
+                input_tokens=self.window.fill().total,
+                output_tokens=tokens_of(message),
+                is_estimated=True,
+            )
+            message = replace(message, usage=usage)
+        else:
+            self.window.reported(usage)
         self.conversation.append(message)
-        usage = message.usage or Usage()
         logger.info("reply %d of %s: %s, %s", self.steps, message.model, message.stop, usage)
         self.emit(StepFinished(usage, usage.context_tokens))
 
-    def _record(self, message: Message) -> None:
+    # As the hearer of its replies
+
+    def heard(self, event: StreamEvent) -> None:
+        """Tell watchers what comes."""
+        if (news := _news(event)) is not None:
+            self.emit(news)
+
+    def dropped(self) -> None:
+        """Tell watchers that what was shown of the reply is void."""
+        self.emit(ReplyDropped())
+
+    def broke_off(self, message: Message) -> None:
         """Keep a broken reply for the reader and the next request, if it says anything."""
         if message.parts:
             self.conversation.append(message)

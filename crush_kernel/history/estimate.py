@@ -94,17 +94,6 @@ class Fill:
     """Whether no report of the provider is in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Overflow:
-    """What a provider has said of a request that did not fit; zero where it did not say."""
-
-    asked: int = 0
-    """Tokens of the prompt."""
-    output: int = 0
-    """Tokens that it allowed the reply, if they count too."""
-    window: int = 0
-
-
 class Gauge:
     """Estimates the requests of a conversation that grows; learns of each model by its label."""
 
@@ -157,27 +146,26 @@ class Gauge:
 
     def reported(self, label: str, *, counted: int, prompt: int) -> None:
         """Learn from what a provider says of a request that was counted by us."""
-        if counted > 0 and prompt > 0:
-            self._ratios[label] = min(HIGHEST_RATIO, max(LOWEST_RATIO, prompt / counted))
+        if counted > 0 and prompt >= counted * LOWEST_RATIO:
+            self._ratios[label] = min(HIGHEST_RATIO, prompt / counted)
 
-    def overflowed(self, label: str, told: Overflow, *, counted: int, known: int) -> None:
+    def overflowed(self, label: str, *, asked: int, limit: int, counted: int, known: int) -> None:
         """Learn from a request that did not fit.
 
         Args:
             label: of the model.
-            told: what the provider has said.
+            asked: the tokens that the provider has counted; zero if it did not say.
+            limit: the window that it has named; zero if it did not.
             counted: our own count of the request, before any correction.
             known: the window that the model was thought to have; zero if nobody knew.
         """
-        if told.asked:
-            self.reported(label, counted=counted, prompt=told.asked)
+        if asked:
+            self.reported(label, counted=counted, prompt=asked)
         window = self.window(label, known)
-        if told.window:
-            self._windows[label] = told.window
-        elif not told.asked or (window and told.asked <= window):
-            sent = told.asked or self.scaled(label, counted)
-            limit = sent * 19 // 20
-            self._windows[label] = min(limit, window) if window else limit
+        if limit:
+            self._windows[label] = limit
+        elif not window or (asked or self.scaled(label, counted)) <= window:
+            self._windows[label] = (asked or self.scaled(label, counted)) * 19 // 20
 
 
 def _last_report(label: str, messages: Sequence[Message]) -> int | None:

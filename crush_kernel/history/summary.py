@@ -11,14 +11,22 @@ Pure. Source: Crush, context engineering (threshold, sections); design §4 "Summ
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from crush_kernel.history.estimate import Fill
 from crush_kernel.history.turn import Turn, digest_of
 from crush_kernel.messages import Media, Message, SummaryMark, Text
 
 LARGE_WINDOW: Final = 200_000
 LARGE_RESERVE: Final = 20_000
 """Tokens that are kept free of a window larger than `LARGE_WINDOW`."""
+
+Room: TypeAlias = Literal["enough", "summarise", "explain"]
+
+MAX_SUMMARY_TOKENS: Final = 10_000
+MIN_SUMMARY_TOKENS: Final = 500
+_WORTH: Final = 10
+"""The part of the window that a summary has to leave for going on, as a divisor."""
 
 MAX_REQUESTS: Final = 5
 """Prompts that a summary repeats at most."""
@@ -35,6 +43,40 @@ def reserve_of(window: int) -> int:
 def is_due(window: int, used: int) -> bool:
     """Return whether a context of `used` tokens is to be summarised; a window of 0 never asks."""
     return window > 0 and window - used <= reserve_of(window)
+
+
+def budget_of(window: int, most: int, *, can_reason: bool = False) -> int:
+    """Return how many tokens a summary may have.
+
+    Args:
+        window: of the model; zero if it is not known.
+        most: what the model can write at all; zero if that is not known.
+        can_reason: whether it may think first, which counts.
+    """
+    budget = min(MAX_SUMMARY_TOKENS, window // 8) if window else MAX_SUMMARY_TOKENS
+    budget = max(MIN_SUMMARY_TOKENS, budget)
+    if can_reason:
+        budget *= 2
+    return min(budget, most) if most else budget
+
+
+def room_for(window: int, fill: Fill, *, budget: int) -> Room:
+    """Return whether a request with this `fill` has room, or what to do about it.
+
+    A summary that frees too little would be followed by the next one soon: then it is better
+    to say what fills the window.
+    """
+    if not is_due(window, fill.total):
+        return "enough"
+    after = fill.fixed + fill.unseen + budget + window // _WORTH
+    if is_due(window, after) or fill.new < window // (2 * _WORTH):
+        return "explain"
+    return "summarise"
+
+
+def can_shrink(window: int, fill: Fill) -> bool:
+    """Return whether a summary would make a request smaller that did not fit."""
+    return fill.new >= max(MIN_SUMMARY_TOKENS, window // (4 * _WORTH))
 
 
 # What a summary stands for
@@ -198,13 +240,22 @@ def request_text(request: Message, *, max_chars: int) -> str:
 
 
 def shortened(text: str, max_chars: int) -> str:
-    """Return `text`, or its beginning and end with a note of how much is left out between."""
+    """Return `text`, or its beginning and end with a note of how much is left out between.
+
+    Never longer than `max_chars`.
+    """
     if len(text) <= max_chars:
         return text
-    head, tail = max_chars * 2 // 3, max_chars // 3
-    left_out = len(text) - head - tail
+    room = max_chars - _NOTE_CHARS
+    if room <= 0:
+        return text[:max_chars]
+    head, tail = room - room // 3, room // 3
     end = text[len(text) - tail :]
-    return f"{text[:head]}\n[… {left_out:,} characters left out …]\n{end}"
+    return f"{text[:head]}\n[… {len(text) - room:,} characters left out …]\n{end}"
+
+
+_NOTE_CHARS: Final = 48
+"""Of the note in a text that is shortened, however much is left out."""
 
 
 def _first_line(text: str) -> str:

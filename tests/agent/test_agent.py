@@ -129,7 +129,9 @@ async def test_the_last_event_of_a_turn_says_what_it_took() -> None:
     finished = turn.events[-1]
     assert isinstance(finished, TurnFinished)
     assert (finished.end, finished.steps, finished.tool_calls) == ("end_turn", 2, 1)
-    assert finished.usage.output_tokens == 2
+    # The reply with the call said nothing of what it used.
+    assert finished.usage.is_estimated
+    assert finished.usage.output_tokens > 2
 
 
 async def test_read_only_calls_of_one_reply_run_together() -> None:

@@ -1,6 +1,6 @@
 """A model that plays a list of replies, without a network."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -37,6 +37,23 @@ class FakeModel:
         reply = self.replies[min(len(self.requests), len(self.replies) - 1)]
         self.requests.append(request)
         yield _play(reply)
+
+    async def aclose(self) -> None:
+        await anyio.lowlevel.checkpoint()
+
+
+@dataclass
+class AnsweringModel:
+    """Answers each request by a function of it, and keeps the requests."""
+
+    answer: Callable[[ModelRequest], list[Item]]
+    info: ModelInfo = ModelInfo(provider="fake", id="fake-1")  # noqa: RUF009 - frozen
+    requests: list[ModelRequest] = field(default_factory=list[ModelRequest])
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:
+        self.requests.append(request)
+        yield _play(self.answer(request))
 
     async def aclose(self) -> None:
         await anyio.lowlevel.checkpoint()
