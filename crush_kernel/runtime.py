@@ -31,10 +31,11 @@ from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.replay import CUT_SHORT
 from crush_kernel.history.session import CellUpdate, Session
 from crush_kernel.history.turn import TurnState
-from crush_kernel.messages import Message, ShellCommand
+from crush_kernel.messages import Message, ShellCommand, Text
 from crush_kernel.permissions.gate import Gate
-from crush_kernel.prompt.place import gather_place
-from crush_kernel.prompt.system import Facts, SystemPrompt, render
+from crush_kernel.prompt.prompts import Prompts, open_prompts
+from crush_kernel.prompt.skills import Skill, SkillFiles
+from crush_kernel.prompt.skilltext import invocation
 from crush_kernel.providers.base import Model, ModelInfo
 from crush_kernel.providers.selection import Providers
 from crush_kernel.shell.runner import CommandResult, Shell
@@ -74,6 +75,7 @@ class Runtime:
     attachments: Attachments
     state: State
     session: Session
+    prompts: Prompts
     _model: Model | None = None
     _opening: anyio.Lock = field(default_factory=anyio.Lock)
 
@@ -135,12 +137,33 @@ class Runtime:
         await self.load(cell_id)
         return self.session.begin(cell_id, text)
 
-    async def prompt(self, text: str, *, watcher: Watcher) -> None:
-        """Run the turn that was begun on `text`, with the files that it mentions attached."""
+    async def invocable_skill(self, name: str) -> Skill | None:
+        """Return the skill that people call as `/name`, if there is one."""
+        skill = (await self.prompts.found_skills()).named(name)
+        return skill if skill is not None and skill.text.is_user_invocable else None
+
+    async def prompt(self, text: str, *, watcher: Watcher, skill: Skill | None = None) -> None:
+        """Run the turn that was begun on `text`, with the files that it mentions attached.
+
+        Args:
+            text: what the user asks, or what a skill is called on.
+            watcher: is told, and asked.
+            skill: what the user calls.
+        """
+        self.prompts.begin_turn()
+        try:
+            await self._prompt(text, watcher, skill)
+        finally:
+            self.prompts.end_turn()
+
+    async def _prompt(self, text: str, watcher: Watcher, skill: Skill | None) -> None:
         model = await self.model()
         watcher = Watcher(partial(self._tell, watcher.emit), watcher.asker)
         permit = self.agent.permission_for(watcher)
         parts = await self.attachments.load(text, permit=permit)
+        if skill is not None:
+            asked = invocation(skill.text, location=skill.location, arguments=text)
+            parts = (Text(asked), *parts[1:])
         (message,) = self.session.redactor.redact_messages((Message("user", parts),))
         for notice in self.session.take_notices():
             watcher.emit(Notice(notice))
@@ -196,6 +219,8 @@ class Runtime:
     async def warm_up(self) -> None:
         """Do ahead what the first turn would do: compile, import the SDK, open the client."""
         await anyio.to_thread.run_sync(self.session.redactor.redact, "")
+        self.prompts.begin_turn()
+        await self.prompts.parts()
         try:
             await self.model()
         except CrushKernelError:
@@ -220,17 +245,26 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
     )
     session = Session(journal=journal, redactor=redactor, notebook=path_told(environ))
     clean = partial(redacted_so_far, redactor=redactor)
-    async with Shell(settings.environ, clean=clean) as shell:
-        runtime = _build(settings, paths, state, shell, session)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(runtime.warm_up)
-            try:
-                yield runtime
-            finally:
-                tasks.cancel_scope.cancel()
-                with anyio.move_on_after(1, shield=True):
-                    await runtime.aclose()
-                journal.close()
+    async with (
+        Shell(settings.environ, clean=clean) as shell,
+        anyio.create_task_group() as tasks,
+    ):
+        runtime = _build(
+            settings,
+            paths=paths,
+            state=state,
+            shell=shell,
+            session=session,
+            prompts=open_prompts(settings, cwd=paths.cwd, project_root=paths.root, tasks=tasks),
+        )
+        tasks.start_soon(runtime.warm_up)
+        try:
+            yield runtime
+        finally:
+            tasks.cancel_scope.cancel()
+            with anyio.move_on_after(1, shield=True):
+                await runtime.aclose()
+            journal.close()
 
 
 def _contents_of(notebook: Path | None) -> NotebookContents:
@@ -238,11 +272,14 @@ def _contents_of(notebook: Path | None) -> NotebookContents:
 
 
 def _build(
-    settings: Settings, paths: PathPolicy, state: State, shell: Shell, session: Session
+    settings: Settings,
+    *,
+    paths: PathPolicy,
+    state: State,
+    shell: Shell,
+    session: Session,
+    prompts: Prompts,
 ) -> Runtime:
-    async def system_prompt() -> SystemPrompt:
-        return SystemPrompt(render(Facts(gather_place(cwd=paths.cwd, project_root=paths.root))))
-
     def accepts(media_type: str) -> bool:
         info = runtime.model_info
         if info is None:
@@ -254,15 +291,16 @@ def _build(
         paths=paths,
         providers=Providers(settings, state),
         agent=Agent(
-            tools=_tools(paths, shell, accepts, lambda: session.notebook),
+            tools=_tools(paths, shell, accepts, lambda: session.notebook, prompts.skills),
             gate=Gate(settings.permission_mode),
-            system_prompt=system_prompt,
+            system_prompt=prompts.system_prompt,
             conversation=session.conversation,
         ),
         shell=shell,
         attachments=Attachments(paths),
         state=state,
         session=session,
+        prompts=prompts,
     )
     return runtime
 
@@ -272,10 +310,11 @@ def _tools(
     shell: Shell,
     accepts: Callable[[str], bool],
     notebook: Callable[[], Path | None],
+    skills: SkillFiles,
 ) -> tuple[AnyTool, ...]:
     tracker = ReadTracker()
     return (
-        erase(view_tool(paths, tracker, accepts=accepts)),
+        erase(view_tool(paths, tracker, accepts=accepts, skills=skills)),
         erase(ls_tool(paths)),
         erase(glob_tool(paths)),
         erase(grep_tool(paths)),

@@ -21,6 +21,8 @@ PermissionMode = Literal["default", "accept-edits", "plan", "yolo"]
 _TRUE: Final = frozenset(("1", "true", "t", "yes", "y", "on"))
 _FALSE: Final = frozenset(("", "0", "false", "f", "no", "n", "off"))
 
+_NUMBER: Final = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?")
+
 _LABEL: Final = re.compile(r"[!-~]{1,200}")
 """A model's label: visible ASCII, as in a header or a URL."""
 
@@ -38,8 +40,24 @@ class Settings:
     permission_mode: PermissionMode = "default"
     uses_prompt_cache: bool = True
     """Whether requests to Anthropic mark what is to be cached."""
+    disables_summaries: bool = False
+    """Whether a conversation that fills the window is not summarised unasked."""
+    max_turn_steps: float = 1_000
+    """Requests in one turn; zero, like in the other limits of a turn, sets none."""
+    max_turn_minutes: float = 0
+    max_turn_cost: float = 0
+    """US dollars."""
+    max_turn_tokens: float = 0
     redact_patterns: tuple[str, ...] = ()
     """Regular expressions of what else is a secret, beside what is known to be one."""
+    context_paths: tuple[str, ...] = ()
+    """Memory files and folders of them beside the usual ones."""
+    global_context_paths: tuple[str, ...] = ()
+    """The user's own memory files, in place of the usual ones."""
+    skills_paths: tuple[str, ...] = ()
+    """Directories of skills beside the usual ones."""
+    disabled_skills: tuple[str, ...] = ()
+    """Names of skills that are not wanted."""
     warnings: tuple[str, ...] = ()
     """One sentence for each value that was set aside."""
 
@@ -66,6 +84,11 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         small_model=_label(environ, "CRUSH_SMALL_MODEL", warnings),
         permission_mode=_permission_mode(environ, warnings),
         redact_patterns=_lines(environ.get("CRUSH_REDACT_PATTERNS", "")),
+        disables_summaries=_flag(environ, "CRUSH_DISABLE_AUTO_SUMMARIZE", warnings),
+        max_turn_steps=_limit(environ, "CRUSH_MAX_TURN_STEPS", 1_000, warnings),
+        max_turn_minutes=_limit(environ, "CRUSH_MAX_TURN_MINUTES", 0, warnings),
+        max_turn_cost=_limit(environ, "CRUSH_MAX_TURN_COST", 0, warnings),
+        max_turn_tokens=_limit(environ, "CRUSH_MAX_TURN_TOKENS", 0, warnings),
         uses_prompt_cache=not _flag(environ, "CRUSH_DISABLE_ANTHROPIC_CACHE", warnings),
         warnings=tuple(warnings),
     )
@@ -95,6 +118,16 @@ def _permission_mode(environ: Mapping[str, str], warnings: list[str]) -> Permiss
         f"CRUSH_PERMISSION_MODE is none of {modes}: {value[:80]!a}; the mode is default"
     )
     return "default"
+
+
+def _limit(environ: Mapping[str, str], name: str, default: float, warnings: list[str]) -> float:
+    value = environ.get(name, "").strip()
+    if not value:
+        return default
+    if _NUMBER.fullmatch(value):
+        return float(value)
+    warnings.append(f"{name} is no number from zero up: {value[:80]!a}; it is {default:g}")
+    return default
 
 
 def _flag(environ: Mapping[str, str], name: str, warnings: list[str]) -> bool:

@@ -121,7 +121,8 @@ class Git:
 
     def ask(self, tasks: TaskGroup) -> None:
         """Begin to ask in `tasks`, unless a question is under way."""
-        if self._answered is None and is_work_tree(self._root):
+        is_closing = tasks.cancel_scope.cancel_called
+        if self._answered is None and not is_closing and is_work_tree(self._root):
             self._answered = anyio.Event()
             tasks.start_soon(self._ask, self._answered)
 
@@ -294,6 +295,8 @@ class _Pipe:
             except BlockingIOError:
                 await anyio.wait_readable(self._descriptor)
                 continue
+            except OSError:
+                return
             if not chunk:
                 return
             self.data += chunk

@@ -12,7 +12,7 @@ from functools import cache
 from importlib import resources
 from xml.sax.saxutils import escape
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 
 from crush_kernel.files.names import printable
 from crush_kernel.prompt.delimited import delimited
@@ -158,5 +158,10 @@ def _environment() -> Environment:
     return environment
 
 
+@cache
+def _template(name: str) -> Template:
+    return _environment().from_string(_source(name))
+
+
 def _filled(name: str, **values: object) -> str:
-    return _environment().from_string(_source(name)).render(**values).strip()
+    return _template(name).render(**values).strip()

@@ -4,7 +4,9 @@ Nobody is asked about a typing error, and every tool that reads asks in the same
 """
 
 import os
+from collections.abc import Callable
 from itertools import islice
+from pathlib import Path
 from typing import Literal
 
 import anyio.to_thread
@@ -28,10 +30,19 @@ async def find_readable(
     *,
     tool: str,
     action: Literal["read", "list"],
+    is_open: Callable[[Path], bool] | None = None,
 ) -> tuple[Target, os.stat_result]:
     """Return the existing place that `text` names and what it is, once reading it is allowed.
 
     Inside the project that is at once. A slow file system does not hold up a cancellation.
+
+    Args:
+        paths: where it may read.
+        text: what the model wrote.
+        context: of the call.
+        tool: who wants to read.
+        action: what it wants to do.
+        is_open: whether a real path outside the project is open to it without a question.
 
     Raises:
         ToolError: no such place, or none that can be reached; the message says what is near.
@@ -39,7 +50,7 @@ async def find_readable(
         PermissionDenied: it is outside the project and the answer was no.
     """
     target, status = await _find_in_thread(paths, text)
-    if target.is_outside:
+    if target.is_outside and not (is_open is not None and is_open(target.path)):
         request = paths.read_request(target, call_id=context.call_id, tool=tool, action=action)
         await context.permit(request)
         asked, (target, status) = target, await _find_in_thread(paths, text)

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
+from typing import Protocol
 
 import anyio.to_thread
 from pydantic import Field
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
-from crush_kernel.files.textfile import has_undecoded_bytes, shown
+from crush_kernel.files.textfile import decode, has_undecoded_bytes, shown
 from crush_kernel.tools.access import find_readable
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
 from crush_kernel.tools.filecontent import (
@@ -28,6 +30,9 @@ from crush_kernel.tools.tracker import ReadTracker
 DEFAULT_LINES = 200
 MAX_LINE_CHARACTERS = 2_000
 
+SKILL_KEY = "skill"
+"""What says in a result's metadata that it is a skill, by name."""
+
 
 class ViewArguments(Arguments):
     """What to look at."""
@@ -37,8 +42,28 @@ class ViewArguments(Arguments):
     limit: int = Field(default=DEFAULT_LINES, ge=1, description="Lines to read at most.")
 
 
+class Skills(Protocol):
+    """What is known of skills, whose folders are open to the model."""
+
+    def built_in(self, location: str) -> str | None:
+        """Return the text of the skill file that is at `location` and on no disk."""
+        ...
+
+    def name_of(self, path: Path) -> str:
+        """Return the name of the skill that has `path`, a real one, as its file; else nothing."""
+        ...
+
+    def covers(self, path: Path) -> bool:
+        """Return whether `path`, a real one, lies in the folder of a skill."""
+        ...
+
+
 def view_tool(
-    paths: PathPolicy, tracker: ReadTracker, *, accepts: Callable[[str], bool]
+    paths: PathPolicy,
+    tracker: ReadTracker,
+    *,
+    accepts: Callable[[str], bool],
+    skills: Skills | None = None,
 ) -> Tool[ViewArguments]:
     """Return the tool.
 
@@ -46,11 +71,20 @@ def view_tool(
         paths: where it may read.
         tracker: notes what it reads whole.
         accepts: whether the model in use can look at files of a MIME type.
+        skills: whose files are read without permission, and whole.
     """
 
     async def run(arguments: ViewArguments, context: ToolContext) -> ToolOutput:
+        location = arguments.file_path.strip()
+        if skills is not None and (built_in := skills.built_in(location)) is not None:
+            return _show_skill(built_in, location, location.split("/")[-2])
         target, status = await find_readable(
-            paths, arguments.file_path, context, tool="view", action="read"
+            paths,
+            arguments.file_path,
+            context,
+            tool="view",
+            action="read",
+            is_open=None if skills is None else skills.covers,
         )
         require_regular(target, status)
         read = partial(read_content, target, offset=arguments.offset, limit=arguments.limit)
@@ -59,6 +93,9 @@ def view_tool(
             case TextContent():
                 if content.whole is not None:
                     tracker.record(target.path, content.whole)
+                    if skills is not None and (name := skills.name_of(target.path)):
+                        text = shown(decode(content.whole, content.format))
+                        return _show_skill(text, target.shown, name)
                 return _show_text(target, arguments, content)
             case MediaContent(media_type=media_type):
                 return await _show_media(target, content, is_accepted=accepts(media_type))
@@ -83,6 +120,15 @@ def view_tool(
         run=run,
         describe=_describe,
         is_read_only=True,
+    )
+
+
+def _show_skill(text: str, where: str, name: str) -> ToolOutput:
+    """Show a skill's file, whatever section was asked for: half a recipe is worse than none."""
+    return ToolOutput(
+        f"{text.rstrip()}\n\n[whole file {where}, the skill {name}]",
+        summary=f"skill {name}",
+        metadata={SKILL_KEY: name},
     )
 
 

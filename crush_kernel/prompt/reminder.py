@@ -1,0 +1,29 @@
+"""What holds at the moment of a prompt: it is said behind the conversation and not kept.
+
+In the system prompt it would change what providers have cached, and in the history it would be
+wrong by the next turn.
+"""
+
+from datetime import date
+
+from crush_kernel.prompt.delimited import delimited
+from crush_kernel.prompt.gitfacts import GitFacts, describe_git
+
+MAX_FRESH_S = 5.0
+"""What is older has its age told."""
+
+
+def describe_now(today: date, git: GitFacts | None, *, age_s: float = 0.0) -> str:
+    """Return the date and the state of the work tree in words.
+
+    Args:
+        today: where the user is.
+        git: what git said; `None` without a work tree.
+        age_s: how long ago that was.
+    """
+    lines = [f"Date: {today.isoformat()}, {today:%A}"]
+    if git is not None:
+        if age_s > MAX_FRESH_S:
+            lines.append(f"Git {age_s:.0f} s ago; it has not answered again yet:")
+        lines.append(describe_git(git))
+    return delimited("now", "\n".join(lines))

@@ -1,0 +1,310 @@
+"""Skills: found on disk, checked, and known by name.
+
+Built-in ones come with the program, then come the user's, then the project's; of two with the
+same name the later one counts, and that is said. Only names and descriptions go into the prompt.
+The model reads the file of a skill with `view` when it needs it, unasked: what lies in a skill's
+folder is open to it, wherever that is.
+
+Source: Crush, skills.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from crush_kernel.config.skilldirectories import SkillDirectory, SkillScope
+from crush_kernel.files.names import printable
+from crush_kernel.prompt.diskcache import Bounds, DiskCache, Unreadable, Walk, walk_files
+from crush_kernel.prompt.skilltext import FILE_NAME, SkillText, parse_skill
+from crush_kernel.prompt.system import ListedSkill
+
+BUILT_IN: Final = ("crush-config", "crush-hooks", "jq")
+SCHEME: Final = "crush://skills/"
+"""Where the files of built-in skills are, for `view`."""
+
+MAX_SKILL_BYTES = 200_000
+MAX_SKILLS = 500
+MAX_WALK_ENTRIES = 5_000
+MAX_WALK_DEPTH = 6
+MAX_SECONDS = 0.5
+"""How far all directories together are searched."""
+
+MAX_LISTED_BYTES = 30_000
+"""What the list in the prompt may come to."""
+
+MAX_NOTICES = 3
+"""How many faults and overrides are told in a turn; `/skills` tells all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A skill that can be used."""
+
+    text: SkillText
+    scope: SkillScope
+    location: str
+    """What to give to `view`."""
+    path: Path | None = None
+    """Its `SKILL.md`, without links; `None` for a built-in one."""
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+        return self.text.name
+
+
+@dataclass(frozen=True, slots=True)
+class FaultySkill:
+    """A `SKILL.md` that cannot be used."""
+
+    location: str
+    faults: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """Two skills of one name."""
+
+    name: str
+    used: str
+    """Where the one is that counts."""
+    unused: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skills:
+    """All that was found, by name."""
+
+    active: tuple[Skill, ...] = ()
+    disabled: tuple[Skill, ...] = ()
+    faulty: tuple[FaultySkill, ...] = ()
+    overrides: tuple[Override, ...] = ()
+    is_cut: bool = False
+    """Whether there was more than is searched."""
+
+    def named(self, name: str) -> Skill | None:
+        """Return the skill `name` if it can be used."""
+        return next((skill for skill in self.active if skill.name == name), None)
+
+    @property
+    def invocable(self) -> tuple[Skill, ...]:
+        """Return what people can call as `/name`."""
+        return tuple(skill for skill in self.active if skill.text.is_user_invocable)
+
+    @property
+    def listed(self) -> tuple[ListedSkill, ...]:
+        """Return what the model sees, by name; the project's are the first to have no room."""
+        room = MAX_LISTED_BYTES
+        listed: list[ListedSkill] = []
+        for skill in sorted(self.active, key=lambda skill: skill.scope == "project"):
+            entry = ListedSkill(skill.name, skill.text.description, skill.location)
+            size = len(f"{entry.name}{entry.description}{entry.location}".encode())
+            if skill.text.is_model_invocable and size <= room:
+                room -= size
+                listed.append(entry)
+        return tuple(sorted(listed, key=lambda entry: entry.name))
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Return what the user should hear of, a sentence each."""
+        notices = [
+            f"The skill {skill.location} cannot be used: {skill.faults[0]}."
+            for skill in self.faulty
+        ]
+        notices += [
+            f"The skill {override.name} is the one in {override.used}, not {override.unused}."
+            for override in self.overrides
+        ]
+        wanted = sum(skill.text.is_model_invocable for skill in self.active)
+        if (unlisted := wanted - len(self.listed)) or self.is_cut:
+            what = f"{unlisted} skills" if unlisted else "Some skills"
+            notices.append(f"{what} are more than the agent is told of.")
+        if len(notices) > MAX_NOTICES:
+            more = len(notices) - MAX_NOTICES
+            notices[MAX_NOTICES:] = [f"{more} more to say about skills: /skills tells it."]
+        return tuple(notices)
+
+
+class SkillFiles:
+    """Reads the skills of one project, again before every request, and tells what is open.
+
+    `read` is for one thread at a time; what it found last may be asked for from any.
+    """
+
+    def __init__(
+        self,
+        directories: Sequence[SkillDirectory],
+        disk: DiskCache,
+        *,
+        cwd: Path,
+        project_root: Path,
+        disabled: Iterable[str] = (),
+    ) -> None:
+        """Prepare to read.
+
+        Args:
+            directories: where to look, the ones that count most last.
+            disk: remembers what was read.
+            cwd: the folder, a real path.
+            project_root: the project's root, a real path.
+            disabled: the names of skills that are not wanted.
+        """
+        self._directories = tuple(directories)
+        self._disk = disk
+        self._cwd = cwd
+        self._root = project_root
+        self._disabled = frozenset(disabled)
+        self._parsed: dict[tuple[str, str], SkillText | tuple[str, ...]] = {}
+        self._latest = Skills()
+
+    @property
+    def latest(self) -> Skills:
+        """Return what was found last."""
+        return self._latest
+
+    def read(self) -> Skills:
+        """Return the skills as they are now. Blocks, for half a second at worst."""
+        by_name: dict[str, Skill] = {skill.name: skill for skill in built_in_skills()}
+        faulty: list[FaultySkill] = []
+        overrides: list[Override] = []
+        search = _Search(self._disk, time.monotonic() + MAX_SECONDS)
+        for directory in self._directories:
+            for path in search.files(directory, self._bounds(directory)):
+                found = self._read_one(path, directory)
+                if isinstance(found, FaultySkill):
+                    faulty.append(found)
+                    continue
+                if former := by_name.get(found.name):
+                    overrides.append(Override(found.name, found.location, former.location))
+                by_name[found.name] = found
+        skills = [by_name[name] for name in sorted(by_name)]
+        self._latest = Skills(
+            active=tuple(skill for skill in skills if skill.name not in self._disabled),
+            disabled=tuple(skill for skill in skills if skill.name in self._disabled),
+            faulty=tuple(faulty),
+            overrides=tuple(each for each in overrides if each.name not in self._disabled),
+            is_cut=search.is_cut,
+        )
+        return self._latest
+
+    def built_in(self, location: str) -> str | None:
+        """Return the whole text of the built-in skill file that `location` names."""
+        name = location.removeprefix(SCHEME).removesuffix(f"/{FILE_NAME}")
+        is_one = location == built_in_location(name) and name in BUILT_IN
+        return built_in_source(name) if is_one else None
+
+    def name_of(self, path: Path) -> str:
+        """Return the name of the skill that has `path`, a real one, as its file; else nothing."""
+        return next((skill.name for skill in self._latest.active if skill.path == path), "")
+
+    def covers(self, path: Path) -> bool:
+        """Return whether `path`, a real one, lies in the folder of a skill that is in use."""
+        return any(
+            skill.path is not None and Bounds(skill.path.parent).admit(path)
+            for skill in self._latest.active
+        )
+
+    def _bounds(self, directory: SkillDirectory) -> Bounds:
+        # What a stranger's project links to is not the project's to show.
+        return Bounds(self._root if directory.scope == "project" else None)
+
+    def _read_one(self, path: Path, directory: SkillDirectory) -> Skill | FaultySkill:
+        """Return the skill in `path`."""
+        location = self._shown(path)
+        real = Path(os.path.realpath(path))
+        if printable(location) != location:
+            return FaultySkill(
+                printable(location), ("its path has characters that hide something",)
+            )
+        if not self._bounds(directory).admit(real):
+            return FaultySkill(location, ("it leads out of the project",))
+        try:
+            facts = real.stat()
+        except (OSError, ValueError):
+            return FaultySkill(location, ("it cannot be read",))
+        if not stat.S_ISREG(facts.st_mode):
+            return FaultySkill(location, ("it is no regular file",))
+        found = self._disk.text(real, facts, max_bytes=MAX_SKILL_BYTES)
+        if isinstance(found, Unreadable):
+            return FaultySkill(location, (f"it {found.reason}",))
+        if found.is_cut:
+            return FaultySkill(location, (f"it is longer than {MAX_SKILL_BYTES // 1000} kB",))
+        parsed = self._parse(found.text, path.parent.name)
+        if isinstance(parsed, tuple):
+            return FaultySkill(location, parsed)
+        return Skill(parsed, directory.scope, location, real)
+
+    def _parse(self, text: str, folder: str) -> SkillText | tuple[str, ...]:
+        """Return what `text` says, parsing it the first time only."""
+        key = (text, folder)
+        if key not in self._parsed:
+            if len(self._parsed) >= 2 * MAX_SKILLS:
+                self._parsed.clear()
+            self._parsed[key] = parse_skill(text, folder=folder)
+        return self._parsed[key]
+
+    def _shown(self, path: Path) -> str:
+        """Return what to give to `view`."""
+        if path.is_relative_to(self._root):
+            return os.path.relpath(path, self._cwd)
+        return str(path)
+
+
+class _Search:
+    """Looks for skill files in one directory after the other, within limits for all."""
+
+    def __init__(self, disk: DiskCache, deadline_s: float) -> None:
+        self._disk = disk
+        self._deadline_s = deadline_s
+        self._entries = MAX_WALK_ENTRIES
+        self._files = MAX_SKILLS
+        self._seen: set[str] = set()
+        self.is_cut = False
+
+    def files(self, directory: SkillDirectory, bounds: Bounds) -> Iterator[Path]:
+        """Yield the skill files below `directory` that were not seen before, by path."""
+        if not bounds.admit(Path(os.path.realpath(directory.path))):
+            return
+        walk = Walk(bounds, self._entries, MAX_WALK_DEPTH, self._deadline_s)
+        for path in walk_files(self._disk, directory.path, walk):
+            if path.name != FILE_NAME or (real := os.path.realpath(path)) in self._seen:
+                continue
+            self._seen.add(real)
+            if self._files == 0:
+                self.is_cut = True
+                return
+            self._files -= 1
+            yield path
+        self._entries = max(0, walk.entries)
+        self.is_cut |= walk.is_cut
+
+
+def built_in_location(name: str) -> str:
+    """Return where the file of the built-in skill `name` is, for `view`."""
+    return f"{SCHEME}{name}/{FILE_NAME}"
+
+
+@cache
+def built_in_source(name: str) -> str:
+    """Return the text of the built-in skill `name`."""
+    source = resources.files("crush_kernel.prompt").joinpath("skilltexts", name, FILE_NAME)
+    return source.read_text(encoding="utf-8")
+
+
+@cache
+def built_in_skills() -> tuple[Skill, ...]:
+    """Return the skills that come with the program."""
+    return tuple(_built_in(name) for name in BUILT_IN)
+
+
+def _built_in(name: str) -> Skill:
+    text = parse_skill(built_in_source(name), folder=name)
+    if isinstance(text, tuple):
+        raise TypeError(f"{name}: {', '.join(text)}")
+    return Skill(text, "built-in", built_in_location(name))
