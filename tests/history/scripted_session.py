@@ -126,7 +126,7 @@ def _third() -> Iterator[Call]:
 def _rerun() -> Iterator[Call]:
     """The first cell again."""
     turn = Turn("c1", run=2, source="s1b")
-    yield "mark_saved", ()
+    yield "mark_saved", (["c1.1", "c2.1", "c3.1"],)
     yield "began", (turn,)
     yield "said", (turn.id, user("What is there?"))
     yield "said", (turn.id, reply(Text("Nothing.")))
