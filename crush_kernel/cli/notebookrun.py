@@ -169,7 +169,9 @@ class NotebookRun:
                 cell["metadata"].pop(KEY, None)
         finally:
             self._save()
-        if not news.has_turn or not isinstance(parse_cell(cell["source"]), Prompt):
+        # What a model says was told while it came: of a prompt, or of a skill that was called.
+        is_told = isinstance(parse_cell(cell["source"]), Prompt) or bool(news.model)
+        if not news.has_turn or not is_told:
             self._tell_output(cell)
         ended = CellFinished(
             cell=cell["id"],

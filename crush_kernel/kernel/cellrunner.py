@@ -48,6 +48,7 @@ from crush_kernel.kernel.shellcell import ShellOutput
 from crush_kernel.messages import JsonObject
 from crush_kernel.permissions.gate import Answer, Asker, DenyAll
 from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.prompt.skills import Skill
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
 
@@ -205,7 +206,7 @@ class CellRunner:
         )
         return inspection.reply(markdown)
 
-    async def _prompt(self, text: str, cell: "_Cell") -> None:
+    async def _prompt(self, text: str, cell: "_Cell", skill: Skill | None = None) -> None:
         await self._begin(cell)
         display = TurnDisplay(
             cell.outlet.publish,
@@ -232,7 +233,7 @@ class CellRunner:
         watcher = Watcher(mailbox.post, asker)
         display.start()
         try:
-            await self._on_engine(partial(self._runtime.prompt, text, watcher=watcher))
+            await self._on_engine(partial(self._runtime.prompt, text, watcher=watcher, skill=skill))
         except CrushKernelError as error:
             mailbox.drain()
             display.fail(error)
@@ -261,6 +262,9 @@ class CellRunner:
         if name == NEW and not arguments:
             await self._start_afresh(cell)
             return
+        if name not in COMMANDS and (skill := await self._skill(name)):
+            await self._prompt(arguments, cell, skill)
+            return
         call = CommandCall(arguments, self._runtime, cell.cell_id)
         if given_up := await self._on_engine(partial(self._runtime.give_up, cell.cell_id)):
             self._update([given_up])
@@ -274,6 +278,9 @@ class CellRunner:
         for output in answer.outputs:
             cell.outlet.publish("display_data", {**output, "transient": {}})
         self._update(answer.updates)
+
+    async def _skill(self, name: str) -> Skill | None:
+        return await self._on_engine(partial(self._runtime.invocable_skill, name))
 
     def _update(self, updates: Sequence[CellUpdate]) -> None:
         """Have the pages show cells as a command has changed them."""
@@ -323,9 +330,13 @@ class CellRunner:
     async def _matches(self, wanted: completion.Wanted | None) -> list[completion.Match]:
         match wanted:
             case completion.Wanted(kind="command", word=word):
+                found = await self._on_engine(self._runtime.prompts.found_skills)
+                skills = [skill.name for skill in found.invocable if skill.name not in COMMANDS]
+                names = [(name, "command") for name in COMMANDS]
+                names += [(name, "skill") for name in skills]
                 return [
-                    completion.Match(f"/{name}", "command")
-                    for name in COMMANDS
+                    completion.Match(f"/{name}", kind)
+                    for name, kind in names
                     if name.startswith(word)
                 ]
             case completion.Wanted(kind="argument", command="model", word=word):

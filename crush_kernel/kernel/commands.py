@@ -19,6 +19,7 @@ from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
 from crush_kernel.kernel.notebookcommands import export, replay, versions
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import money, thousands
+from crush_kernel.kernel.skillcommands import skills
 from crush_kernel.messages import Usage
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
@@ -185,6 +186,7 @@ COMMANDS = {
         ),
         SlashCommand("status", "/status", "shows model, permissions, folder, versions", _status),
         SlashCommand("cost", "/cost", "shows the tokens and money spent", _cost),
+        SlashCommand("skills", "/skills", "shows the skills, and what is wrong with them", skills),
         SlashCommand(NEW, "/new", "starts afresh: cells below know nothing of those above", _new),
         SlashCommand("replay", "/replay [n]", "shows the turn above again, or the nth", replay),
         SlashCommand(
