@@ -21,12 +21,14 @@ from pydantic import JsonValue, ValidationError
 from crush_kernel.agent.events import (
     Emit,
     PermissionSettled,
+    TodosChanged,
     ToolFinished,
     ToolProgressed,
     ToolStarted,
 )
 from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.history.repair import INTERRUPTED
+from crush_kernel.history.todos import todos_of
 from crush_kernel.messages import Message, ToolCall, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.permissions.rules import Deny, PermissionRequest
@@ -139,6 +141,8 @@ class Dispatcher:
             self.keeper.answer(result)
             answer(result)
             self.emit(ToolFinished(result, duration))
+            if (todos := todos_of(result)) is not None:
+                self.emit(TodosChanged(todos))
 
     def _progress(self, call: ToolCall, tail: str) -> None:
         self._tails[call.id] = tail

@@ -37,10 +37,6 @@ CIRCLING = (
     "stands in the way."
 )
 
-LIMIT_HINT = (
-    "Run a cell that says how to go on, ask for a smaller piece of work, or set another limit."
-)
-
 MAX_ATTEMPTS = 5
 """How often one request is made at most."""
 
@@ -180,20 +176,26 @@ def _limit_reached(
     steps = sum(message.role == "assistant" for message in messages)
     if limits.steps and steps >= limits.steps:
         return StepLimitReached(
-            f"The turn was stopped after {limits.steps} requests.", hint=LIMIT_HINT
+            f"The turn was stopped after {limits.steps} requests.", hint=_hint("STEPS")
         )
     if limits.duration_s and so_far.duration_s >= limits.duration_s:
         minutes = f"{limits.duration_s / 60:g}"
-        return TimeLimitReached(f"The turn was stopped after {minutes} minutes.", hint=LIMIT_HINT)
+        return TimeLimitReached(
+            f"The turn was stopped after {minutes} minutes.", hint=_hint("MINUTES")
+        )
     if limits.cost_usd and so_far.cost_usd >= limits.cost_usd:
         spent = f"${so_far.cost_usd:.2f} of ${limits.cost_usd:.2f}"
-        return CostLimitReached(f"The turn was stopped: it has cost {spent}.", hint=LIMIT_HINT)
+        return CostLimitReached(f"The turn was stopped: it has cost {spent}.", hint=_hint("COST"))
     if limits.tokens and so_far.tokens >= limits.tokens:
         used = f"{so_far.tokens:,} of {limits.tokens:,}"
         return TokenLimitReached(
-            f"The turn was stopped: it has used {used} tokens.", hint=LIMIT_HINT
+            f"The turn was stopped: it has used {used} tokens.", hint=_hint("TOKENS")
         )
     return None
+
+
+def _hint(name: str) -> str:
+    return f"Run a cell that says how to go on, or set `CRUSH_MAX_TURN_{name}` higher."
 
 
 def retry_delay(error: ProviderError, *, attempt: int, jitter: float) -> float | None:

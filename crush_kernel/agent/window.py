@@ -25,7 +25,6 @@ from crush_kernel.history.summary import (
 from crush_kernel.messages import Message, Usage, text_of
 from crush_kernel.prompt.system import SystemPrompt
 from crush_kernel.providers.base import ModelInfo, ModelRequest, ToolSpec
-from crush_kernel.providers.overflow import Overflow, overflow_in
 
 LEAST_OUTPUT_TOKENS = 1_024
 """What a reply is allowed however full the window is: with less it says nothing."""
@@ -157,8 +156,7 @@ class Window:
         Raises:
             ContextTooLong: there is nothing to shorten, or it is not allowed; says why.
         """
-        told = overflow_in(f"{error} {error.detail}") or Overflow()
-        asked, limit = told.asked_tokens or 0, told.limit_tokens or 0
+        asked, limit = error.asked_tokens or 0, error.limit_tokens or 0
         self.gauge.overflowed(
             self.info.label,
             asked=asked,

@@ -117,3 +117,30 @@ def test_settings_are_a_snapshot_and_never_show_the_environment() -> None:
 def test_no_environment_keeps_the_kernel_from_starting(environ: dict[str, str]) -> None:
     settings = read_settings(environ)
     assert settings.directories.data.is_absolute()
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "warned"),
+    [
+        pytest.param("", 1_000.0, False, id="not set"),
+        pytest.param("0", 0.0, False, id="none"),
+        pytest.param(" 250 ", 250.0, False, id="a number"),
+        pytest.param("-1", 1_000.0, True, id="less than nothing"),
+        pytest.param("inf", 1_000.0, True, id="endless"),
+        pytest.param("1e9", 1_000.0, True, id="with an exponent"),
+        pytest.param("٣", 1_000.0, True, id="other digits"),
+    ],
+)
+def test_a_limit_of_turns_is_a_number_or_is_set_aside(
+    value: str,
+    limit: float,
+    warned: bool,  # noqa: FBT001 - a table
+) -> None:
+    settings = read_settings({"CRUSH_MAX_TURN_STEPS": value})
+    assert settings.max_turn_steps == limit
+    assert bool(settings.warnings) is warned
+
+
+def test_summaries_are_made_unless_they_are_disabled() -> None:
+    assert not read_settings({}).disables_summaries
+    assert read_settings({"CRUSH_DISABLE_AUTO_SUMMARIZE": "true"}).disables_summaries
