@@ -37,7 +37,9 @@ from crush_kernel.prompt.prompts import Prompts, open_prompts
 from crush_kernel.prompt.skills import Skill, SkillFiles
 from crush_kernel.prompt.skilltext import invocation
 from crush_kernel.providers.base import Model, ModelInfo
+from crush_kernel.providers.cachemisses import CacheLedger
 from crush_kernel.providers.selection import Providers
+from crush_kernel.providers.watched import WatchedModel
 from crush_kernel.shell.runner import CommandResult, Shell
 from crush_kernel.tools.attachments import Attachments
 from crush_kernel.tools.base import AnyTool, erase
@@ -76,6 +78,8 @@ class Runtime:
     state: State
     session: Session
     prompts: Prompts
+    cache: CacheLedger = field(default_factory=CacheLedger)
+    """What is known of the prompt caches of the models that were asked."""
     _model: Model | None = None
     _opening: anyio.Lock = field(default_factory=anyio.Lock)
 
@@ -228,7 +232,8 @@ class Runtime:
 
     async def _open(self, info: ModelInfo) -> Model:
         # In a thread: the first import of a vendor's SDK takes a second.
-        return await anyio.to_thread.run_sync(self.providers.open, info)
+        model = await anyio.to_thread.run_sync(self.providers.open, info)
+        return WatchedModel(model, self.cache)
 
 
 @asynccontextmanager

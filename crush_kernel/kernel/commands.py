@@ -16,11 +16,11 @@ from rapidfuzz import process
 from crush_kernel import __version__
 from crush_kernel.errors import CommandError
 from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
+from crush_kernel.kernel.costpage import cost_page
 from crush_kernel.kernel.notebookcommands import export, replay, versions
 from crush_kernel.kernel.plaintext import code_span, escape
-from crush_kernel.kernel.render import money, thousands
+from crush_kernel.kernel.render import thousands
 from crush_kernel.kernel.skillcommands import skills
-from crush_kernel.messages import Usage
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
 
@@ -141,32 +141,8 @@ async def _new(call: CommandCall) -> str:
 async def _cost(call: CommandCall) -> str:
     runtime = call.runtime
     spent = runtime.agent.conversation.spent_by_model
-    if not spent:
-        return "Nothing was spent yet."
-    rows = [_cost_row(runtime.providers.info(label), usage) for label, usage in spent.items()]
-    return (
-        "| model | in | cached | written to cache | out | cost |\n|---|---:|---:|---:|---:|---:|\n"
-        + "\n".join(rows)
-    )
-
-
-def _cost_row(info: ModelInfo, usage: Usage) -> str:
-    guess = "~" if usage.is_estimated else ""
-    cost = info.cost(usage)
-    cells = (
-        code_span(info.label),
-        *(
-            f"{guess}{thousands(count)}"
-            for count in (
-                usage.input_tokens,
-                usage.cache_read_tokens,
-                usage.cache_write_tokens,
-                usage.output_tokens,
-            )
-        ),
-        "" if cost is None else money(cost, is_estimated=usage.is_estimated),
-    )
-    return f"| {' | '.join(cells)} |"
+    used = [(runtime.providers.info(label), usage) for label, usage in spent.items()]
+    return cost_page(used, runtime.cache.misses)
 
 
 def _described(info: ModelInfo) -> str:

@@ -61,6 +61,16 @@ class ModelInfo:
             total += tokens * (price or 0.0) / 1_000_000
         return total if self.input_price is not None else None
 
+    def saved(self, usage: Usage) -> float | None:
+        """Return what the cache has saved of `usage` in US dollars; negative if it cost more.
+
+        `None` where a price that counts is unknown.
+        """
+        anew = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        cost = self.cost(usage)
+        uncached = self.cost(Usage(input_tokens=anew, output_tokens=usage.output_tokens))
+        return None if cost is None or uncached is None else uncached - cost
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
