@@ -18,7 +18,7 @@ from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
 from crush_kernel.kernel.export import FORMATS, export_name, exported
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import short
-from crush_kernel.messages import ShellCommand, Text
+from crush_kernel.messages import ShellCommand, Text, text_of
 
 _ENDS: Final = {
     "end_turn": "answered",
@@ -74,7 +74,7 @@ async def versions(call: CommandCall) -> str | CommandAnswer:
             hint="/status says in which folder it is kept; that may be read-only or full.",
         )
     return (
-        "| run | asked | outcome | |\n|---:|---|---|---|\n"
+        "| run | asked | answer | outcome | |\n|---:|---|---|---|---|\n"
         + "\n".join(rows)
         + "\n\n`/versions restore n` brings one back."
     )
@@ -139,9 +139,10 @@ def _number(text: str, hint: str) -> int:
 
 def _row(stored: StoredTurn, turn: Turn | None, current: Turn) -> str:
     if turn is None:
-        return f"| {stored.run} | | cannot be read | |"
+        return f"| {stored.run} | | | cannot be read | |"
     mark = "the one above" if stored.run == current.run else ""
-    return f"| {stored.run} | {escape(short(_asked(turn)))} | {_ENDS[turn.end]} | {mark} |"
+    said = (escape(short(text)) for text in (_asked(turn), _answered(turn)))
+    return f"| {stored.run} | {' | '.join(said)} | {_ENDS[turn.end]} | {mark} |"
 
 
 def _asked(turn: Turn) -> str:
@@ -151,3 +152,9 @@ def _asked(turn: Turn) -> str:
         if isinstance(part, ShellCommand):
             return f"!{part.command}"
     return "/new" if turn.is_start else ""
+
+
+def _answered(turn: Turn) -> str:
+    """Return what was said last, which tells apart runs of the same prompt."""
+    replies = (text_of(m).strip() for m in reversed(turn.messages) if m.role == "assistant")
+    return next(filter(None, replies), "")

@@ -173,6 +173,7 @@ def test_earlier_runs_are_listed_and_come_back(
     listed = run(tab, 2, "/versions").shown
     assert [row.count("|") >= 4 for row in listed.splitlines()[2:4]] == [True, True]
     assert "Ask two." in listed
+    assert "Reply two." in listed, "what tells runs of one prompt apart"
     assert "<two>" not in listed
     assert listed.count("the one above") == 1
 
