@@ -16,6 +16,7 @@ from crush_kernel.prompt.delimited import delimited
 FILE_NAME: Final = "SKILL.md"
 
 MAX_HEADER_BYTES = 16_384
+MAX_DEPTH = 10
 MAX_NAME_BYTES = 64
 MAX_DESCRIPTION_BYTES = 1_024
 MAX_COMPATIBILITY_BYTES = 500
@@ -87,10 +88,10 @@ def _header(text: str) -> Mapping[str, object] | str:
     if len(text.encode("utf-8", "surrogatepass")) > MAX_HEADER_BYTES:
         return f"its header is longer than {MAX_HEADER_BYTES // 1024} KiB"
     try:
-        # A few lines with aliases can stand for gigabytes, and no header needs them.
+        # Token by token, since a parser takes seconds for what is nested a thousand deep.
         tokens = cast("Iterable[object]", yaml.scan(text))  # pyright: ignore[reportUnknownMemberType] - its stubs say nothing
-        if any(isinstance(token, yaml.AliasToken) for token in tokens):
-            return "its header has YAML aliases, which are not allowed"
+        if fault := _fault_in(type(token).__name__ for token in tokens):
+            return fault
         # The loader that makes texts, lists and mappings and nothing else: it runs nothing,
         # and no value can be of a kind that it cannot be made into.
         value: object = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - see above
@@ -101,6 +102,22 @@ def _header(text: str) -> Mapping[str, object] | str:
     if not isinstance(value, dict):
         return "its header is no list of names and values"
     return {str(name): item for name, item in cast("dict[object, object]", value).items()}
+
+
+def _fault_in(kinds: Iterable[str]) -> str:
+    """Return what forbids to read on, given the kinds of its tokens; empty if nothing does."""
+    depth = 0
+    for kind in kinds:
+        # A few lines with aliases can stand for gigabytes, and no header needs them.
+        if kind == "AliasToken":
+            return "its header has YAML aliases, which are not allowed"
+        if kind.endswith("StartToken"):
+            depth += 1
+        elif kind.endswith("EndToken"):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            return f"its header is nested more than {MAX_DEPTH} deep"
+    return ""
 
 
 def _checked(header: Mapping[str, object], body: str, folder: str) -> SkillText | tuple[str, ...]:

@@ -12,7 +12,6 @@ from crush_kernel.prompt.memory import (
     MAX_FILE_BYTES,
     MAX_GLOBAL_BYTES,
     MAX_PROJECT_BYTES,
-    MAX_WALK_ENTRIES,
     Memory,
     MemoryFiles,
     MemoryPlaces,
@@ -217,10 +216,11 @@ def test_the_users_own_files_have_a_limit_too(project: Path) -> None:
     assert memory.files[-1].is_cut
 
 
-def test_a_huge_folder_is_searched_in_part(project: Path) -> None:
+def test_a_huge_folder_is_searched_in_part(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crush_kernel.prompt.memory.MAX_WALK_ENTRIES", 20)
     rules = project / ".cursor/rules"
     rules.mkdir(parents=True)
-    for number in range(MAX_WALK_ENTRIES + 10):
+    for number in range(20):
         (rules / f"{number:05}.md").touch()
     write(rules / "zzz.md")
     memory = read(places(project))

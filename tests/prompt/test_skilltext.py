@@ -69,7 +69,10 @@ def test_a_name_is_what_is_written(name: str) -> None:
         ("---\n- a\n---\n", "no list of names and values"),
         ("---\n---\n", "no list of names and values"),
         ("---\na: &a [x]\nb: *a\n---\n", "aliases"),
-        ("---\n" + "[" * 5_000 + "\n---\n", "is not YAML"),
+        ("---\n" + "[" * 15_000 + "\n---\n", "nested more than 10 deep"),
+        ("---\n" + "- " * 8_000 + "\n---\n", "nested more than 10 deep"),
+        ("---\n" + "? " * 8_000 + "\n---\n", "nested more than 10 deep"),
+        ("---\n" + "{a: " * 4_000 + "\n---\n", "nested more than 10 deep"),
         ("---\nname: " + "x" * 20_000 + "\n---\n", "longer than 16 KiB"),
     ],
 )
