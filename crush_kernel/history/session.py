@@ -104,6 +104,10 @@ class Session:
         taken, self._notices = self._notices, []
         return (*taken, *filter(None, (self.journal.take_notice(),)))
 
+    def note(self, notice: str) -> None:
+        """Have the user told `notice`, a sentence, with the next turn."""
+        self._tell(self.redactor.redact(notice))
+
     def _tell(self, notice: str) -> None:
         self._notices.append(notice)
 

@@ -7,6 +7,7 @@ are settled before the reply, no widget stays, and the reply says how it went.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -45,6 +46,7 @@ from crush_kernel.kernel.pages import Pages
 from crush_kernel.kernel.redactedevent import redacted_request
 from crush_kernel.kernel.render import FooterFacts, Rendered, failure, notice
 from crush_kernel.kernel.shellcell import ShellOutput
+from crush_kernel.kernel.steering import steering_offered
 from crush_kernel.messages import JsonObject
 from crush_kernel.permissions.gate import Answer, Asker, DenyAll
 from crush_kernel.permissions.rules import PermissionRequest
@@ -55,6 +57,9 @@ from crush_kernel.runtime import Runtime
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+MAX_SAID_CHARS = 100_000
+"""Of what is said to a running turn: as good as all."""
 
 Reply = dict[str, Any]
 
@@ -208,6 +213,12 @@ class CellRunner:
 
     async def _prompt(self, text: str, cell: "_Cell", skill: Skill | None = None) -> None:
         await self._begin(cell)
+        redactor = self._runtime.session.redactor
+
+        def say(said: str) -> None:
+            if clean := redactor.redact(said[:MAX_SAID_CHARS].strip()):
+                display.say(clean, is_heard=self._runtime.agent.steering.say(clean))
+
         display = TurnDisplay(
             cell.outlet.publish,
             loop=self._loop,
@@ -215,6 +226,8 @@ class CellRunner:
             model=self._model_name(),
             stop_tool=self._stop_tool,
             read_line=cell.outlet.read_line,
+            # Pages have a place of their own for it.
+            say=None if self._pages.has_writer else say,
         )
         finished: list[TurnFinished] = []
         is_alone = cell.front_end == "headless"
@@ -228,12 +241,19 @@ class CellRunner:
                 self._tell_runners(cell)
 
         mailbox = Mailbox(self._loop, deliver, is_bulk=_is_bulk)
-        redactor = self._runtime.session.redactor
         asker: Asker = DenyAll() if is_alone else MainAsker(self._loop, display, redactor)
         watcher = Watcher(mailbox.post, asker)
+        offered = (
+            steering_offered(cell.cell_id, say, pages=self._pages, loop=self._loop)
+            if cell.front_end == "rich"
+            else nullcontext()
+        )
         display.start()
         try:
-            await self._on_engine(partial(self._runtime.prompt, text, watcher=watcher, skill=skill))
+            with offered:
+                await self._on_engine(
+                    partial(self._runtime.prompt, text, watcher=watcher, skill=skill)
+                )
         except CrushKernelError as error:
             mailbox.drain()
             display.fail(error)

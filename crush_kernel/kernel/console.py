@@ -61,7 +61,7 @@ class ConsoleDisplay:
     def start(self) -> None:
         """Show nothing: there is no line to take back."""
 
-    def queue(self, text: str) -> None:
+    def say(self, text: str, *, is_heard: bool) -> None:
         """Show nothing: a console has no place where something could be said meanwhile."""
 
     def on_event(self, event: Event) -> None:  # noqa: C901 - one arm per event

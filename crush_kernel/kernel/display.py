@@ -92,10 +92,15 @@ class TurnDisplay:
         if not self._is_over:
             self._writer.on_event(event)
 
-    def queue(self, text: str) -> None:
-        """Show what the user says to the turn; it waits until a `Steered` event has it."""
+    def say(self, text: str, *, is_heard: bool) -> None:
+        """Show what the user says to the turn.
+
+        Args:
+            text: what was said.
+            is_heard: whether it waits for a `Steered` event; else the turn will never read it.
+        """
         if not self._is_over:
-            self._writer.queue(text)
+            self._writer.say(text, is_heard=is_heard)
 
     async def ask(self, request: PermissionRequest) -> Answer:
         """Return what the user says to `request`; cancelling withdraws the question."""
@@ -177,8 +182,11 @@ class _SlotDisplay:
         if not self._is_touched:
             self._touch()
 
-    def queue(self, text: str) -> None:
-        self._transcript.queue(text)
+    def say(self, text: str, *, is_heard: bool) -> None:
+        if is_heard:
+            self._transcript.queue(text)
+        else:
+            self._transcript.add(render.unsent(text))
         self._touch()
 
     async def ask(self, request: PermissionRequest) -> Answer:

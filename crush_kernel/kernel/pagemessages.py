@@ -97,6 +97,11 @@ def said_message(cell_id: str, index: int, messages: Sequence[Any]) -> Message:
     return {"method": "said", "cell_id": cell_id, "index": index, "messages": messages}
 
 
+def steering_message(cell_id: str, *, is_open: bool) -> Message:
+    """Tell whether the turn of a cell that runs takes messages from now on."""
+    return {"method": "steering", "cell_id": cell_id, "is_open": is_open}
+
+
 def ready_message(kernel: str) -> Message:
     """Answer the opening, after all that followed from it.
 

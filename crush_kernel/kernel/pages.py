@@ -30,6 +30,7 @@ from crush_kernel.kernel.pagemessages import (
     ready_message,
     said_message,
     session_messages,
+    steering_message,
     told_in_full,
     turn_message,
     turn_messages,
@@ -54,6 +55,10 @@ FIRST_CONTACT_S = 0.25
 SILENCE_S = 30.0
 """How long a page may leave unanswered what it has to acknowledge. Reloading it closes no
 comm, so that its former self would be told everything for ever."""
+
+LATE = "What you said to the last turn came when it was over, and was not sent:"
+
+MAX_QUOTED_CHARS = 500
 
 KERNEL = uuid.uuid4().hex
 """Names this kernel process to pages, which may have known another one."""
@@ -115,6 +120,8 @@ class Pages:
         self._place = NotebookPlace()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pictures: set[asyncio.Task[None]] = set()
+        self._steering: tuple[str, Callable[[str], None]] | None = None
+        """The cell whose turn takes messages, and who takes them."""
 
     @property
     def has_writer(self) -> bool:
@@ -192,6 +199,23 @@ class Pages:
             if page.is_headless:
                 self._send(page, [said])
 
+    def offer_steering(self, cell_id: str, say: Callable[[str], None]) -> None:
+        """Have the pages offer to say something to the turn of a cell that is running."""
+        self._steering = cell_id, say
+        self._tell_steering(cell_id, is_open=True)
+
+    def end_steering(self) -> None:
+        """Have the pages offer that no more; safe to repeat."""
+        if self._steering is not None:
+            cell_id, _ = self._steering
+            self._steering = None
+            self._tell_steering(cell_id, is_open=False)
+
+    def _tell_steering(self, cell_id: str, *, is_open: bool) -> None:
+        for page in self._listening():
+            if not page.is_headless:
+                self._send(page, [steering_message(cell_id, is_open=is_open)])
+
     def _tell(self, messages: Sequence[Message]) -> None:
         for page in self._listening():
             self._send(page, messages)
@@ -231,6 +255,8 @@ class Pages:
         if session.id:
             self._send(page, session_messages(session))
         self._send(page, [ready_message(KERNEL)])
+        if self._steering is not None and not page.is_headless:
+            self._send(page, [steering_message(self._steering[0], is_open=True)])
         for shown in missed:
             if shown.is_running:
                 self._follow(page, shown)
@@ -285,8 +311,17 @@ class Pages:
             case {"method": "path"}:
                 if path := self._place.located(data.get("path")):
                     await self._do(partial(session.moved, path))
+            case {"method": "say", "cell_id": str() as cell, "text": str() as text}:
+                await self._steer(cell, text, session)
             case _:
                 logger.debug("a page says %r", data.get("method"))
+
+    async def _steer(self, cell_id: str, text: str, session: "Session") -> None:
+        """Hand on what is said to a running turn; what comes too late is told with the next."""
+        if self._steering is not None and self._steering[0] == cell_id:
+            self._steering[1](text)
+        else:
+            await self._do(partial(session.note, f"{LATE} {text[:MAX_QUOTED_CHARS]}"))
 
     async def _do(self, work: Callable[[], T]) -> T:
         """Do `work` on the engine, to which the session belongs."""

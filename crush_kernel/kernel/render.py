@@ -178,8 +178,13 @@ def queued(text: str) -> Rendered:
 
 
 def unsent(text: str) -> Rendered:
-    """Show what the user has said and the model was never told."""
-    return _said("not sent, the turn was over", text)
+    """Show what the user has said and nobody has heard."""
+    return _said("not sent", text)
+
+
+def left_over(text: str) -> Rendered:
+    """Show what the user has said too late for the turn; it is kept behind the turn's messages."""
+    return _said("not sent, the turn was over (the next one reads it)", text)
 
 
 def steered(text: str) -> Rendered:

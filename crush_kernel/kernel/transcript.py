@@ -302,7 +302,7 @@ class Transcript:
             call.is_waiting = False
         self._todos = ()
         for text in self._queued:
-            self.add(render.unsent(text))
+            self.add(render.left_over(text))
         self._queued.clear()
 
     def settle(self, limit: int = TAIL_CHARS) -> list[Piece]:

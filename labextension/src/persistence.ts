@@ -31,7 +31,11 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
         ),
         staleExplanation: trans.__(
           'A cell above was added, removed, moved or run again since this one ran.'
-        )
+        ),
+        steer: trans.__('Add a message to this turn…'),
+        send: trans.__('Send'),
+        discard: trans.__('Discard'),
+        unsent: trans.__('Not sent: the turn was over.')
       }));
     };
     const add = async (panel: NotebookPanel) => (await load()).add(panel);

@@ -49,6 +49,8 @@ export type PageMessage =
   /** What is acknowledged by now will be in the file, unless the save fails. */
   | { readonly method: 'saving' }
   | { readonly method: 'saved' }
+  /** Something for the turn of a cell that is running. */
+  | { readonly method: 'say'; readonly cell_id: string; readonly text: string }
   | { readonly method: 'path'; readonly path: string };
 
 /** A turn to keep with its cell; without a record the cell keeps none. */
@@ -92,6 +94,13 @@ export interface IStaleMessage {
   readonly cellIds: readonly string[];
 }
 
+/** Whether the turn of a cell that runs takes messages now. */
+export interface ISteeringMessage {
+  readonly method: 'steering';
+  readonly cellId: string;
+  readonly isOpen: boolean;
+}
+
 /** The answer to the opening, after all that followed from it. */
 export interface IReadyMessage {
   readonly method: 'ready';
@@ -105,6 +114,7 @@ export type KernelMessage =
   | ISessionMessage
   | IOutputsMessage
   | IStaleMessage
+  | ISteeringMessage
   | IReadyMessage;
 
 /** Return what `data` of a comm message says; nothing if it is not of this protocol. */
@@ -124,6 +134,10 @@ export function parseMessage(data: unknown): KernelMessage | null {
     case 'stale':
       return Array.isArray(data.cells)
         ? { method: 'stale', cellIds: data.cells.filter(isName) }
+        : null;
+    case 'steering':
+      return isName(data.cell_id) && typeof data.is_open === 'boolean'
+        ? { method: 'steering', cellId: data.cell_id, isOpen: data.is_open }
         : null;
     case 'ready':
       return isName(data.kernel)

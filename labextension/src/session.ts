@@ -16,6 +16,7 @@ import type {
   IPicture,
   IReadyMessage,
   ISessionMessage,
+  ISteeringMessage,
   ITurnMessage,
   PageMessage
 } from './protocol';
@@ -55,6 +56,21 @@ export class NotebookSession implements IDisposable {
     return this._staleChanged;
   }
 
+  /** The cell whose turn takes messages now, if any. */
+  get steering(): string | null {
+    return this._steering;
+  }
+
+  /** Emitted when `steering` is another cell. */
+  get steeringChanged(): ISignal<this, void> {
+    return this._steeringChanged;
+  }
+
+  /** Say something to the turn of a cell that is running. */
+  say(cellId: string, text: string): void {
+    this._comm.send({ method: 'say', cell_id: cellId, text });
+  }
+
   /** Emitted before cells are painted. */
   get painting(): ISignal<this, ReadonlySet<ICellModel>> {
     return this._painting;
@@ -72,6 +88,7 @@ export class NotebookSession implements IDisposable {
     Signal.disconnectReceiver(this);
     this._comm.dispose();
     this._setStale([]);
+    this._setSteering(null);
     Signal.clearData(this);
   }
 
@@ -89,6 +106,7 @@ export class NotebookSession implements IDisposable {
     this._alive.clear();
     this._order.reset();
     this._isStaleHeard = false;
+    this._setSteering(null);
     const [cells, ...more] = this._order.next() as [
       ICellEntry[],
       ...ICellEntry[][]
@@ -117,6 +135,8 @@ export class NotebookSession implements IDisposable {
       case 'stale':
         this._isStaleHeard = true;
         return this._setStale(message.cellIds);
+      case 'steering':
+        return this._onSteering(message);
       case 'ready':
         return this._onReady(message);
       default:
@@ -176,6 +196,14 @@ export class NotebookSession implements IDisposable {
     }
   }
 
+  private _onSteering({ cellId, isOpen }: ISteeringMessage): void {
+    if (isOpen) {
+      this._setSteering(cellId);
+    } else if (cellId === this._steering) {
+      this._setSteering(null);
+    }
+  }
+
   /** Widgets of an earlier kernel process are dead; those of running cells are not. */
   private _onReady({ kernel }: IReadyMessage): void {
     if (!this._isStaleHeard) {
@@ -192,6 +220,7 @@ export class NotebookSession implements IDisposable {
   }
 
   private _onGone(): void {
+    this._setSteering(null);
     if (!this._model.isDisposed) {
       const cells = codeCells(this._model);
       this._repaint.stop(cells);
@@ -206,6 +235,13 @@ export class NotebookSession implements IDisposable {
     }
     this._stale = stale;
     this._staleChanged.emit();
+  }
+
+  private _setSteering(cellId: string | null): void {
+    if (cellId !== this._steering) {
+      this._steering = cellId;
+      this._steeringChanged.emit();
+    }
   }
 
   private _onCellsChanged(): void {
@@ -251,7 +287,9 @@ export class NotebookSession implements IDisposable {
   private readonly _alive = new Set<string>();
   private readonly _painting = new Signal<this, ReadonlySet<ICellModel>>(this);
   private readonly _staleChanged = new Signal<this, void>(this);
+  private readonly _steeringChanged = new Signal<this, void>(this);
   private _stale: ReadonlySet<string> = new Set();
+  private _steering: string | null = null;
   private _isStaleHeard = false;
   private _kernel = '';
   private _wroteSinceSave = false;

@@ -2,6 +2,7 @@ import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
 import { ScrollKeeper } from './scrollkeeper';
 import { NotebookSession } from './session';
 import { StaleMarks } from './stale';
+import { SteeringBox } from './steering';
 
 /** Has one session for each open Crush notebook, and marks in each view of it. */
 export class NotebookSessions {
@@ -31,6 +32,7 @@ export class NotebookSessions {
     if (view) {
       view.marks.dispose();
       view.scroll.dispose();
+      view.box.dispose();
       if (!this._sessionOf(panel.context)) {
         view.session.dispose();
       }
@@ -53,10 +55,18 @@ export class NotebookSessions {
       explanation: this._labels.staleExplanation
     });
     const scroll = new ScrollKeeper(notebook);
+    const box = new SteeringBox({
+      notebook,
+      labels: this._labels,
+      say: (cellId, text) => session.say(cellId, text),
+      refocus: () => notebook.activate()
+    });
     marks.show(session.stale);
     session.staleChanged.connect(() => marks.show(session.stale), marks);
     session.painting.connect((_, cells) => scroll.follow(cells), scroll);
-    return { session, marks, scroll };
+    box.show(session.steering);
+    session.steeringChanged.connect(() => box.show(session.steering), box);
+    return { session, marks, scroll, box };
   }
 
   private _sessionOf(
@@ -76,7 +86,7 @@ export class NotebookSessions {
 
 export namespace NotebookSessions {
   /** Texts, translated. */
-  export interface ILabels {
+  export interface ILabels extends SteeringBox.ILabels {
     /** What stands below a stale cell. */
     readonly stale: string;
     /** What that means, in a sentence. */
@@ -90,5 +100,6 @@ namespace Private {
     readonly session: NotebookSession;
     readonly marks: StaleMarks;
     readonly scroll: ScrollKeeper;
+    readonly box: SteeringBox;
   }
 }

@@ -16,7 +16,7 @@ import pytest
 from crush_kernel.cli.notebookpage import NotebookPage
 from crush_kernel.history.session import CellUpdate
 from crush_kernel.kernel.mirror import Mirror
-from crush_kernel.kernel.pages import Pages
+from crush_kernel.kernel.pages import LATE, Pages
 from tests.fakes.page import Page, PageCell
 from tests.kernel.office import WAIT_S, FakeComm, Office
 
@@ -115,7 +115,31 @@ def test_the_kernel_understands_what_pages_say() -> None:
         ("saving",),
         ("saved",),
         ("moved", Path.cwd() / "other.ipynb"),
+        ("note", f"{LATE} Use a branch."),
     ]
+
+
+def test_pages_are_told_which_turn_takes_messages_and_are_heard(tmp_path: Path) -> None:
+    said: list[str] = []
+
+    async def main() -> tuple[list[Json], list[Json], list[Json]]:
+        office = Office(tmp_path)
+        early, runner = await office.open("a", "b"), await office.open("a", "b", is_headless=True)
+        office.pages.offer_steering("b", said.append)
+        late = await office.open("a", "b")
+        for cell in "ab":
+            late.say({"method": "say", "cell_id": cell, "text": f"to {cell}"})
+        await office.settle()
+        office.pages.end_steering()
+        office.pages.end_steering()
+        return early.heard, late.heard, runner.heard
+
+    heard = asyncio.run(asyncio.wait_for(main(), WAIT_S))
+
+    (opened,) = MESSAGES["fromKernelToPages"]
+    told = [[each for each in one if each["method"] == "steering"] for one in heard]
+    assert told == [[opened, opened | {"is_open": False}]] * 2 + [[]]
+    assert said == ["to b"]
 
 
 class Runner:

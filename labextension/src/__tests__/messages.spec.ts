@@ -30,18 +30,21 @@ test('the comm is opened as the kernel expects', async () => {
 });
 
 test('the page tells what the kernel expects', async () => {
-  const { model, context, comm } = await opened();
+  const { model, context, comm, session } = await opened();
 
   messages.fromKernel.forEach(message => comm.hear(message));
   model.sharedModel.addCell({ cell_type: 'code', id: 'c' });
   await settled();
   context.save();
   context.rename('folder/other.ipynb');
+  messages.fromKernelToPages.forEach(message => comm.hear(message));
+  session.say(session.steering!, 'Use a branch.');
 
   expect(comm.sent).toEqual(messages.fromPage);
 });
 
-const fields = messages.fromKernel.flatMap(message =>
+const toPages = [...messages.fromKernel, ...messages.fromKernelToPages];
+const fields = toPages.flatMap(message =>
   Object.keys(message).map(field => [message.method, field, message] as const)
 );
 

@@ -15,6 +15,15 @@ import {
 } from './fakecontext';
 import { settled } from './fakepanel';
 
+const LABELS = {
+  stale: 'Run again',
+  staleExplanation: 'Why.',
+  steer: 'Add a message',
+  send: 'Send',
+  discard: 'Discard',
+  unsent: 'Not sent.'
+};
+
 /** A view of a notebook, with a widget for each of its cells. */
 class FakeView {
   constructor(readonly context: FakeContext) {
@@ -47,10 +56,7 @@ function commsOf({ sessionContext }: FakeContext) {
 }
 
 async function added(...views: FakeView[]): Promise<NotebookSessions> {
-  const sessions = new NotebookSessions({
-    stale: 'Run again',
-    staleExplanation: 'Why.'
-  });
+  const sessions = new NotebookSessions(LABELS);
   for (const view of views) {
     void sessions.add(view.asPanel());
     void sessions.add(view.asPanel());
@@ -94,7 +100,7 @@ test('two views of a notebook share a session, and both show what is stale', asy
 
 test('a notebook that is closed before it is loaded gets no session', async () => {
   const view = new FakeView(contextOf());
-  const sessions = new NotebookSessions({ stale: '', staleExplanation: '' });
+  const sessions = new NotebookSessions(LABELS);
 
   const adding = sessions.add(view.asPanel());
   view.disposed.emit();
@@ -221,4 +227,41 @@ test('widgets without a kernel are buried in notebooks that are open, and in lat
     expect(JSON.stringify(context.model.toJSON())).not.toContain('widget-view');
     expect(JSON.stringify(context.model.toJSON())).toContain('wants to run');
   }
+});
+
+test('each view offers to steer the turn that runs, and sends what is typed', async () => {
+  const context = contextOf();
+  const views = [new FakeView(context), new FakeView(context)];
+  await added(...views);
+  const [comm] = commsOf(context);
+  const boxes = () =>
+    views.flatMap(({ content }) =>
+      content.widgets.map(({ node }) => node.querySelectorAll('form').length)
+    );
+
+  comm.hear({ method: 'steering', cell_id: 'b', is_open: true });
+  expect(boxes()).toEqual([0, 1, 0, 1]);
+  const form = views[0].content.widgets[1].node.querySelector('form')!;
+  form.querySelector('input')!.value = 'Use a branch.';
+  form.requestSubmit();
+  expect(comm.sentOf('say')).toEqual([
+    { method: 'say', cell_id: 'b', text: 'Use a branch.' }
+  ]);
+
+  comm.hear({ method: 'steering', cell_id: 'a', is_open: false });
+  expect(boxes()).toEqual([0, 1, 0, 1]);
+  comm.hear({ method: 'steering', cell_id: 'b', is_open: false });
+  expect(boxes()).toEqual([0, 0, 0, 0]);
+});
+
+test('nothing is offered any more once the kernel is gone', async () => {
+  const context = contextOf();
+  const view = new FakeView(context);
+  await added(view);
+  commsOf(context)[0].hear({ method: 'steering', cell_id: 'b', is_open: true });
+
+  context.restart();
+  await settled();
+
+  expect(view.content.widgets[1].node.querySelector('form')).toBeNull();
 });
