@@ -147,6 +147,11 @@ class Git:
             return GitNews(GitFacts(nothing, nothing), 0.0)
         return GitNews(self._latest, max(0.0, began_s - self._asked_s))
 
+    async def settled(self) -> None:
+        """Wait until the question that is under way is answered, however long it takes."""
+        if self._answered is not None:
+            await self._answered.wait()
+
     async def _ask(self, answered: anyio.Event) -> None:
         asked_s = anyio.current_time()
         try:
