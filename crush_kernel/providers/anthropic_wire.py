@@ -36,7 +36,7 @@ from crush_kernel.messages import (
 from crush_kernel.providers.base import ModelInfo, ModelRequest, ToolSpec
 from crush_kernel.providers.closing import closing_words
 from crush_kernel.providers.encoded import EncodedHistory, Group, groups_of
-from crush_kernel.providers.media import content_of, left_out
+from crush_kernel.providers.media import sendable
 from crush_kernel.providers.places import Place, WirePath
 
 DEFAULT_MAX_TOKENS: Final = 32_000
@@ -226,31 +226,28 @@ def _call(call: ToolCall) -> str:
 def _result(result: ToolResult, info: ModelInfo) -> JsonObject:
     block: dict[str, JsonValue] = {"type": "tool_result", "tool_use_id": _wire_id(result.call_id)}
     content = [_media(media, info) for media in result.media]
-    if result.content.strip():
-        content.insert(0, {"type": "text", "text": result.content})
+    # The API takes no files in a result that is an error: there it is said in words.
+    is_flagged = result.is_error and all(inner["type"] == "text" for inner in content)
+    says_error = result.is_error and not is_flagged
+    words = f"Error: {result.content}" if says_error else result.content
+    if words.strip():
+        content.insert(0, {"type": "text", "text": words})
     if content:
         block["content"] = [dict(inner) for inner in content]
-    if result.is_error:
+    if is_flagged:
         block["is_error"] = True
     return block
 
 
 def _media(media: Media, info: ModelInfo) -> JsonObject:
     """Return the file as the model takes it, else a text that says that it is left out."""
-    content = content_of(media)
-    if content is None:
-        return _words(media, "its data is damaged")
-    if content.size > (MAX_FILE_BYTES if content.is_image else MAX_DOCUMENT_BYTES):
-        return _words(media, "it is too large")
-    is_taken = info.accepts_images if content.is_image else info.accepts_documents
-    if not content.media_type or not is_taken:
-        return _words(media, "this model cannot read it")
+    content = sendable(
+        media, info, max_image_bytes=MAX_FILE_BYTES, max_document_bytes=MAX_DOCUMENT_BYTES
+    )
+    if isinstance(content, str):
+        return {"type": "text", "text": content}
     source: JsonObject = {"type": "base64", "media_type": content.media_type, "data": media.data}
     return {"type": "image" if content.is_image else "document", "source": dict(source)}
-
-
-def _words(media: Media, reason: str) -> JsonObject:
-    return {"type": "text", "text": left_out(media, reason)}
 
 
 def _tool(tool: ToolSpec) -> JsonObject:

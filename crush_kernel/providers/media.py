@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from crush_kernel.messages import Media
+from crush_kernel.providers.base import ModelInfo
 
 PDF: Final = "application/pdf"
 
@@ -46,6 +47,27 @@ def content_of(media: Media) -> Content | None:
         return None
     media_type = next((kind for magic, kind in _MAGIC if content.startswith(magic)), "")
     return Content(media_type, len(content))
+
+
+def sendable(
+    media: Media, info: ModelInfo, *, max_image_bytes: int, max_document_bytes: int
+) -> Content | str:
+    """Return what is in a file that can be sent, else the words that stand for it.
+
+    Args:
+        media: the file.
+        info: the model that is to look at it.
+        max_image_bytes: what its API takes of an image.
+        max_document_bytes: what its API takes of any other file.
+    """
+    content = content_of(media)
+    if content is None:
+        return left_out(media, "its data is damaged")
+    is_taken = info.accepts_images if content.is_image else info.accepts_documents
+    if not content.media_type or not is_taken:
+        return left_out(media, "this model cannot read it")
+    most = max_image_bytes if content.is_image else max_document_bytes
+    return left_out(media, "it is too large") if content.size > most else content
 
 
 def left_out(media: Media, reason: str) -> str:

@@ -10,13 +10,10 @@ Pure. Source: OpenAI API reference, "Create chat completion"; DeepSeek, "Thinkin
 Mistral, errors 3230 and 3280.
 """
 
-import base64
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import Final, Literal, TypeVar
 
 from pydantic import JsonValue
@@ -36,7 +33,8 @@ from crush_kernel.messages import (
 from crush_kernel.providers.base import ModelInfo, ModelRequest, ToolSpec
 from crush_kernel.providers.closing import closing_words
 from crush_kernel.providers.encoded import EncodedHistory, Group, groups_of
-from crush_kernel.providers.media import content_of, left_out
+from crush_kernel.providers.media import sendable
+from crush_kernel.providers.openai_ids import CallIds
 from crush_kernel.providers.places import Place, WirePath
 
 LimitField = Literal["max_tokens", "max_completion_tokens"]
@@ -123,7 +121,7 @@ class RequestEncoder:
         self._info = info
         self._dialect = Dialect()
         self._history = EncodedHistory(self._encode)
-        self._ids = _Ids()
+        self._ids = CallIds()
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
 
     def encode(self, request: ModelRequest, dialect: Dialect) -> bytes:
@@ -194,7 +192,8 @@ class RequestEncoder:
             blocks += ((place, block) for block in _labeled(files, call_id))
         rest = [*([_user(blocks)] if blocks else ()), *self._prompts(group)]
         if results and rest and self._dialect.answers_results:
-            yield _Said({"role": "assistant", "content": _INTERRUPTED})
+            said = _FILES_NEXT if blocks else _INTERRUPTED
+            yield _Said({"role": "assistant", "content": said})
         yield from rest
 
     def _reply(self, message: Message, index: int) -> "Iterator[_Said]":
@@ -232,6 +231,8 @@ _ROLE: Final = b'{"role":"'
 """How a message begins, and nothing inside one: there quotation marks are escaped."""
 _USER: Final = _ROLE + b'user"'
 _TOOL: Final = _ROLE + b'tool"'
+_ATTACHED: Final = "[The file is in the message after the results.]"
+_FILES_NEXT: Final = "(Now the files.)"
 _INTERRUPTED: Final = "(Interrupted.)"
 _JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
@@ -259,40 +260,6 @@ def _closed(said: bytes, words: str, dialect: Dialect) -> bytes:
         block = _dumps({"type": "text", "text": words})
         return b"".join((said[:-2], b",", block, b"]}"))
     return b"".join((said, b",", _dumps({"role": "user", "content": words})))
-
-
-class _Ids:
-    """Ids of so many letters and digits in place of other ones, never one for two."""
-
-    def __init__(self) -> None:
-        self._fitted: dict[tuple[str, int], str] = {}
-        self._owners: dict[str, str] = {}
-
-    def fitted(self, call_id: str, length: int) -> str:
-        """Return `call_id` in `length` letters and digits; itself if zero, for any will do."""
-        if not length:
-            return call_id
-        key = (call_id, length)
-        if key not in self._fitted:
-            free = (
-                name
-                for name in _candidates(call_id, length)
-                if self._owners.setdefault(name, call_id) == call_id
-            )
-            self._fitted[key] = next(free)
-        return self._fitted[key]
-
-
-def _candidates(call_id: str, length: int) -> Iterator[str]:
-    if re.fullmatch(rf"[a-zA-Z0-9]{{{length}}}", call_id):
-        yield call_id
-    for attempt in count():
-        yield _hashed(f"{call_id}\n{attempt}", length)
-
-
-def _hashed(text: str, length: int) -> str:
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
-    return base64.b32encode(digest).decode()[:length]
 
 
 def _placed(group: Group, kind: type[_Kind]) -> Iterator[tuple[Place, _Kind]]:
@@ -324,26 +291,23 @@ def _content_block(part: Part, info: ModelInfo) -> JsonObject | None:
         case Text(text=text) if text:
             return {"type": "text", "text": text}
         case Media():
-            return _media_block(part, info) or {"type": "text", "text": _left_out(part)}
+            return _media_block(part, info)
         case _:
             return None
 
 
-def _media_block(media: Media, info: ModelInfo) -> JsonObject | None:
-    """Return the file as the model takes it, `None` if it takes no such file."""
-    content = content_of(media)
-    if content is None or not content.media_type or content.size > MAX_FILE_BYTES:
-        return None
+def _media_block(media: Media, info: ModelInfo) -> JsonObject:
+    """Return the file as the model takes it, else a text that says why it is left out."""
+    content = sendable(
+        media, info, max_image_bytes=MAX_FILE_BYTES, max_document_bytes=MAX_FILE_BYTES
+    )
+    if isinstance(content, str):
+        return {"type": "text", "text": content}
     url = f"data:{content.media_type};base64,{media.data}"
     if content.is_image:
-        return {"type": "image_url", "image_url": {"url": url}} if info.accepts_images else None
-    name = media.name or "document.pdf"
-    file = {"filename": name, "file_data": url}
-    return {"type": "file", "file": dict(file)} if info.accepts_documents else None
-
-
-def _left_out(media: Media) -> str:
-    return left_out(media, "this model cannot read it")
+        return {"type": "image_url", "image_url": {"url": url}}
+    file = {"filename": media.name or "document.pdf", "file_data": url}
+    return {"type": "file", "file": dict(file)}
 
 
 def _reasoning(message: Message, info: ModelInfo) -> tuple[str, str]:
@@ -366,24 +330,19 @@ def _call(call: ToolCall, call_id: str) -> JsonValue:
     }
 
 
-def _labeled(
-    files: Iterable[tuple[Media, JsonObject | None]], call_id: str
-) -> Iterator[JsonObject]:
+def _labeled(files: Iterable[tuple[Media, JsonObject]], call_id: str) -> Iterator[JsonObject]:
     """Yield the blocks of `files`, those of one result, each after words that say whose it is."""
     for media, block in files:
-        if block is not None:
+        if block["type"] != "text":
             name = f", {media.name}" if media.name else ""
             yield {"type": "text", "text": f"[The file of the tool result {call_id}{name}:]"}
             yield block
 
 
 def _result(
-    result: ToolResult, call_id: str, files: Iterable[tuple[Media, JsonObject | None]]
+    result: ToolResult, call_id: str, files: Iterable[tuple[Media, JsonObject]]
 ) -> JsonObject:
-    notes = [
-        _left_out(media) if block is None else "[The file is in the message after the results.]"
-        for media, block in files
-    ]
+    notes = [str(block["text"]) if block["type"] == "text" else _ATTACHED for _, block in files]
     # The API has no flag for failure, and not every error text says that it is one.
     head = "Error: " if result.is_error and not result.content.lower().startswith("error") else ""
     content = "\n\n".join((f"{head}{result.content or '(no output)'}", *notes))

@@ -80,6 +80,13 @@ def ask_anthropic(provider: FakeProvider, body: Json) -> httpx2.Response:
             ),
             id="cache marks",
         ),
+        pytest.param(
+            anthropic_body(
+                user({**_text("hi"), "cache_control": MARK}),
+                tools=[{**TOOL, "cache_control": {**MARK, "ttl": "1h"}}],
+            ),
+            id="a longer cache mark before a shorter one",
+        ),
     ],
 )
 def test_anthropic_takes(provider: FakeProvider, body: Json) -> None:
@@ -187,6 +194,21 @@ def test_anthropic_takes(provider: FakeProvider, body: Json) -> None:
             ),
             "maximum of 4 blocks",
             id="five cache marks",
+        ),
+        pytest.param(
+            anthropic_body(
+                user({**_text("hi"), "cache_control": {**MARK, "ttl": "1h"}}),
+                system=[{**_text("be good"), "cache_control": MARK}],
+            ),
+            "ttl='1h' cache_control block must not come after",
+            id="a longer cache mark after a shorter one",
+        ),
+        pytest.param(
+            anthropic_body(
+                user("hi"), assistant(use()), user(result(is_error=True, content=[image()]))
+            ),
+            "all content must be type `text` if `is_error` is true",
+            id="an image in an error",
         ),
         pytest.param(anthropic_body(user("hi"), seed=1), "seed: Extra inputs", id="unknown field"),
         pytest.param(

@@ -199,3 +199,31 @@ def test_a_command_of_the_user_between_calls_and_results_goes_after_them() -> No
     check_body(fields, SentThinking())
     assert b'"tool_result"' in body
     assert body.index(b'"tool_result"') < body.index(b"`ls`")
+
+
+def result_sent(result: ToolResult, info: ModelInfo = INFO) -> JsonObject:
+    history = (
+        Message("user", (Text("look"),)),
+        Message("assistant", (ToolCall("t", "view", "{}"),)),
+        Message("tool", (result,)),
+    )
+    fields = sent(RequestEncoder(info, use_cache=False).encode(ModelRequest("s", history, TOOLS)))
+    check_body(fields, SentThinking())
+    return cast("list[dict[str, list[JsonObject]]]", fields["messages"])[-1]["content"][0]
+
+
+def test_files_stay_within_the_result_that_they_are_from() -> None:
+    content = result_sent(ToolResult("t", "Seen.", media=(Media("image/png", PNG),)))["content"]
+    assert [block["type"] for block in cast("list[JsonObject]", content)] == ["text", "image"]
+
+
+def test_an_error_with_a_file_is_said_in_words_since_its_flag_allows_none() -> None:
+    result = ToolResult("t", "Half of it.", is_error=True, media=(Media("image/png", PNG),))
+    block = result_sent(result)
+    assert "is_error" not in block
+    assert cast("list[JsonObject]", block["content"])[0]["text"] == "Error: Half of it."
+
+
+def test_an_error_whose_file_is_left_out_keeps_its_flag() -> None:
+    result = ToolResult("t", "Half of it.", is_error=True, media=(Media("image/png", PNG),))
+    assert result_sent(result, BLIND)["is_error"] is True

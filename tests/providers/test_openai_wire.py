@@ -267,6 +267,45 @@ def test_files_of_results_become_words_for_a_blind_model() -> None:
     assert "plot.png" in text_in(message)
 
 
+@pytest.mark.parametrize(
+    ("media", "reason"),
+    [
+        pytest.param(Media("image/png", "iVBORw0KGgo%"), "damaged", id="damaged"),
+        pytest.param(
+            Media("image/png", "iVBORw0KGgoA" + "A" * 28_000_000), "too large", id="large"
+        ),
+        pytest.param(Media("text/csv", "YTti"), "cannot read", id="of no known type"),
+    ],
+)
+def test_the_words_for_a_file_say_why_it_is_left_out(media: Media, reason: str) -> None:
+    assert reason in text_in(wire(user(media), info=SEEING)[0])
+    result = Message("tool", (ToolResult("c1", "A file.", media=(media,)),))
+    (message,) = wire(result, info=SEEING)
+    assert text_in(message).startswith("A file.")
+    assert reason in text_in(message)
+
+
+def test_all_files_of_the_results_come_in_one_message_each_with_whose_it_is() -> None:
+    calls = reply(*(ToolCall(f"c{number}", "view", "{}") for number in (1, 2)))
+    results = tuple(ToolResult(f"c{number}", "Seen.", media=(PNG, PDF)) for number in (1, 2))
+    *_, files = wire(calls, Message("tool", results), info=SEEING)
+    assert files.get("role") == "user"
+    kinds = [block.get("type") for block in blocks_in(files)]
+    assert kinds == ["text", "image_url", "text", "file"] * 2
+    leads = [block.get("text", "") for block in blocks_in(files)[::2]]
+    assert [[c for c in ("c1", "c2") if c in lead] for lead in leads] == [
+        ["c1"], ["c1"], ["c2"], ["c2"],
+    ]  # fmt: skip
+
+
+def test_where_the_user_may_not_follow_results_a_reply_leads_over_to_the_files() -> None:
+    calls = reply(ToolCall("c1", "view", "{}"))
+    results = Message("tool", (ToolResult("c1", "Seen.", media=(PNG,)),))
+    sent = wire(calls, results, info=SEEING, dialect=Dialect(answers_results=True))
+    assert [message.get("role") for message in sent] == ["assistant", "tool", "assistant", "user"]
+    assert "nterrupted" not in text_in(sent[2])
+
+
 THOUGHT = Reasoning("I should list.", {"field": "reasoning_content"})
 
 

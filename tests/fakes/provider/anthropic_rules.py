@@ -289,8 +289,15 @@ def _check_files(messages: list[_Message]) -> None:
             if not isinstance(block, _ToolResult):
                 _check_file(block, path)
             elif isinstance(block.content, list):
+                _check_error_result(block, path)
                 for inner, part in enumerate(block.content):
                     _check_file(part, f"{path}.tool_result.content.{inner}")
+
+
+def _check_error_result(result: _ToolResult, path: str) -> None:
+    parts = result.content if isinstance(result.content, list) else []
+    if result.is_error and not all(isinstance(part, _Text) for part in parts):
+        raise Refused(f"{path}.tool_result: all content must be type `text` if `is_error` is true")
 
 
 def _check_file(block: object, path: str) -> None:
