@@ -10,6 +10,7 @@ Source: the APIs of Ollama, LM Studio and llama.cpp; Crush, custom providers.
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from ssl import SSLContext
 from typing import Final, TypeAlias, cast
 
@@ -112,6 +113,13 @@ async def _ask_ollama(client: httpx2.AsyncClient, base_url: str, models: _Models
     async with anyio.create_task_group() as tasks:
         for name in tuple(models):
             tasks.start_soon(show, name)
+    if not models:
+        return
+    # A prompt that is longer than a model was loaded for is cut without a word.
+    running = await _ask(client, f"{root}/api/ps")
+    for name, entry in entries_of(running, "models", "name"):
+        if name in models and (window := size_of(entry.get("context_length"))):
+            models[name] = replace(models[name], context_window=window)
 
 
 def _ollama_model(name: str, shown: JsonObject) -> ModelInfo | None:

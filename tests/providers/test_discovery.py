@@ -70,6 +70,20 @@ async def test_what_ollama_tells_of_a_model(
     assert [(info.id, info.context_window) for info in found] == expected
 
 
+async def test_ollamas_loaded_model_has_the_window_that_it_was_loaded_with(
+    provider: FakeProvider,
+) -> None:
+    ollama(provider, "idle", "loaded", shown={"model_info": {"a.context_length": 131072}})
+    loaded: JsonObject = {"name": "loaded", "context_length": 4096}
+    running: JsonObject = {"models": [dict(loaded), {"name": "gone", "context_length": 9}]}
+    provider.pages["/api/ps"] = HttpReply(200, running)
+    found = await served_by("ollama", provider.openai_url)
+    assert [(info.id, info.context_window) for info in found] == [
+        ("idle", 131072),
+        ("loaded", 4096),
+    ]
+
+
 async def test_ollamas_models_count_even_if_it_tells_no_more(provider: FakeProvider) -> None:
     ollama(provider, "b:latest", "a:latest", "nomic-embed-text", "b:latest")
     provider.pages["/api/show"] = HttpReply(500, "oops")
