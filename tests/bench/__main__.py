@@ -19,6 +19,7 @@ from tests.bench import (
     interrupt,
     kernel_ready,
     memory,
+    prompt,
     search,
     tool_round_trip,
 )
@@ -32,6 +33,7 @@ BENCHMARKS: dict[str, Measure] = {
     "execute_to_wire": execute_to_wire.measure,
     "tool_round_trip": tool_round_trip.measure,
     "context": context.measure,
+    "prompt": prompt.measure,
     "deltas": deltas.measure,
     "browser": browser.measure,
     "search": search.measure,
