@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 
+from crush_kernel.agent.contents import Contents
 from crush_kernel.agent.dispatch import Dispatcher, permission
 from crush_kernel.agent.events import Emit, PermissionSettled, TurnEnd, TurnFinished
 from crush_kernel.agent.loop import TurnLoop
@@ -29,7 +30,7 @@ from crush_kernel.history.turn import Turn
 from crush_kernel.messages import Message, Text, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.prompt.system import SystemPrompt
-from crush_kernel.providers.base import Model, ToolSpec
+from crush_kernel.providers.base import Model, ModelInfo, ModelRequest, ToolSpec
 from crush_kernel.tools.base import AnyTool, Permit
 
 
@@ -174,6 +175,32 @@ class Agent:
                 raise CommandError("There is nothing above this cell that can be summarised.")
             window.enter(await self._system_prompt())
             await window.summarise(wishes=wishes)
+
+    def contents(self, cell_id: str, prompt: SystemPrompt, info: ModelInfo) -> Contents:
+        """Return what a prompt in `cell_id` would be sent with, before the prompt itself.
+
+        Args:
+            cell_id: sees what is above it.
+            prompt: as it is now.
+            info: about the model that would be asked.
+        """
+        shares = self.conversation.shares_above(cell_id)
+        messages = tuple(message for _, said in shares for message in said)
+        request = ModelRequest(
+            system=prompt.text,
+            # By a repairer of its own: that of the turns goes on where they have stopped.
+            messages=self._repairer.like().repaired(messages),
+            tools=self._specs,
+            reminder=prompt.reminder,
+        )
+        return Contents(
+            request=request,
+            parts=prompt.parts,
+            shares=tuple(shares),
+            ratio=self._gauge.ratio(info.label),
+            window=self._gauge.window(info.label, info.context_window),
+            summarises=self._summarises,
+        )
 
     @asynccontextmanager
     async def _ending(

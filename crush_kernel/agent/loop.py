@@ -146,7 +146,7 @@ class TurnLoop:
         self.window.enter(replace(prompt, reminder="\n\n".join(filter(None, said))))
 
     def _so_far(self) -> SoFar:
-        usage = sum((m.usage for m in self.conversation.running if m.usage), Usage())
+        usage = self.conversation.used
         return SoFar(
             empty_replies=self.empty_replies,
             duration_s=anyio.current_time() - self._started,

@@ -55,17 +55,22 @@ def messages_of(turns: Iterable[Turn]) -> Iterator[Message]:
     Thinking, and what a request filled of the window, stay only in turns whose own context is
     still what it was: a provider that signs its thinking refuses it behind anything else.
     """
-    all_turns = tuple(turns)
-    is_same = _are_in_place(all_turns)
-    start = standing_summary(all_turns, is_same)
-    for index in range(start or 0, len(all_turns)):
-        messages = all_turns[index].messages
-        if index == start:
-            first = all_turns[index].summary or 0
-            yield messages[first]
-            messages = messages[first + 1 :]
-        said = (message for message in messages if not is_summary(message))
-        yield from said if is_same[index] else _out_of_place(said)
+    for _, messages in shares_of(tuple(turns)):
+        yield from messages
+
+
+def shares_of(turns: Sequence[Turn]) -> Iterator[tuple[Turn, tuple[Message, ...]]]:
+    """Yield each of `turns` that a context holds something of, with what that is."""
+    is_same = _are_in_place(turns)
+    start = standing_summary(turns, is_same)
+    for index in range(start or 0, len(turns)):
+        turn = turns[index]
+        opening, messages = (), turn.messages
+        if index == start and turn.summary is not None:
+            opening = messages[turn.summary : turn.summary + 1]
+            messages = messages[turn.summary + 1 :]
+        said = opening + tuple([message for message in messages if not is_summary(message)])
+        yield turn, said if is_same[index] else tuple(_out_of_place(said))
 
 
 def standing_summary(turns: Sequence[Turn], is_same: Sequence[bool] = ()) -> int | None:

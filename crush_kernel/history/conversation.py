@@ -18,6 +18,7 @@ from crush_kernel.history.context import (
     cells_above,
     fingerprint_of,
     messages_of,
+    shares_of,
     stale_cells,
     standing_summary,
 )
@@ -123,6 +124,7 @@ class Conversation:
         self._context: tuple[Message, ...] = ()
         self._above: tuple[Turn, ...] = ()
         self._spent: dict[str, Usage] = {}
+        self._used = Usage()
         self._nameless = 0
 
     @property
@@ -180,6 +182,11 @@ class Conversation:
         return dict(self._spent)
 
     @property
+    def used(self) -> Usage:
+        """What the requests of the turn that began last have used, forgotten replies included."""
+        return self._used
+
+    @property
     def context_tokens(self) -> int:
         """What the last request and its reply filled of the window; zero if unknown."""
         return context_tokens(self.messages)
@@ -193,15 +200,17 @@ class Conversation:
         """Return the cells that a run of `cell_id` would see, in the order of reading."""
         return cells_above(cell_id, self.turns, self._order)
 
-    def summary_above(self, cell_id: str) -> Turn | None:
-        """Return the turn whose summary a run of `cell_id` would begin with; `None` without."""
-        turns = [self._turns[cell] for cell in self.above(cell_id)]
-        index = standing_summary(turns)
-        return None if index is None else turns[index]
+    def summary_above(self, cell_id: str) -> str | None:
+        """Return the cell whose summary a run of `cell_id` would begin with; `None` without."""
+        cells = self.above(cell_id)
+        index = standing_summary([self._turns[cell] for cell in cells])
+        return None if index is None else cells[index]
 
-    def seen_from(self, cell_id: str) -> tuple[Message, ...]:
-        """Return what a run of `cell_id` would see, as it would begin."""
-        return tuple(messages_of(self._turns[cell] for cell in self.above(cell_id)))
+    def shares_above(self, cell_id: str) -> list[tuple[str, tuple[Message, ...]]]:
+        """Return what a run of `cell_id` would see, by the cells that it is from."""
+        cells = {id(self._turns[cell]): cell for cell in self.above(cell_id)}
+        shares = shares_of([self._turns[cell] for cell in cells.values()])
+        return [(cells[id(turn)], messages) for turn, messages in shares]
 
     def arrange(self, order: Sequence[str] | None) -> None:
         """Take `order` as the order of the document; the running turn sees what it saw."""
@@ -241,6 +250,7 @@ class Conversation:
         )
         self._context = tuple(messages_of(above))
         self._above = tuple(above)
+        self._used = Usage()
         self._recorder.began(turn)
         self._set(turn)
         for message in messages:
@@ -251,6 +261,7 @@ class Conversation:
         """Add `message` to the running turn and count what it used."""
         self._add(message)
         if message.usage:
+            self._used += message.usage
             self.spend({f"{message.provider}/{message.model}": message.usage})
 
     def summarise(

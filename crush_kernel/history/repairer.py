@@ -45,6 +45,12 @@ class Repairer:
         self._troubles: dict[int, _Trouble] = {}
         self._open: Counter[str] = Counter()
 
+    def like(self) -> "Repairer":
+        """Return another one that leaves out the same and has seen nothing yet."""
+        other = Repairer()
+        other.leave_out(self._refused)
+        return other
+
     def leave_out(self, refused: frozenset[Key]) -> None:
         """Leave `refused` out of all that is repaired from now on; see `history.quarantine`."""
         self._refused |= refused

@@ -38,11 +38,17 @@ from crush_kernel.history.recording import Recording
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.saved import SavedTurns
 from crush_kernel.history.spending import Spending, beyond, spent_in, spent_on
-from crush_kernel.history.stored import is_newer, read_stored, run_again, sorted_out
+from crush_kernel.history.stored import (
+    is_newer,
+    read_stored,
+    run_again,
+    sorted_out,
+    without_summary,
+)
 from crush_kernel.history.summary import sealed
 from crush_kernel.history.todos import TodoReader, write_todos
 from crush_kernel.history.turn import Turn, source_digest
-from crush_kernel.messages import JsonObject, Message, Usage
+from crush_kernel.messages import JsonObject, Message, SummaryMark, Usage
 
 Outputs: TypeAlias = list[Output]
 """All outputs of a cell."""
@@ -278,6 +284,8 @@ class Session:
         if not self._header.title:
             clean = self.redactor.redact(title)
             self._header = replace(self._header, title=clean[:MAX_TITLE])
+            if self.id:
+                self._keep_header()
 
     def versions(self, cell_id: str) -> list[StoredTurn]:
         """Return all turns that ran in `cell_id`, oldest first."""
@@ -303,6 +311,30 @@ class Session:
         self._place(cell_id, again)
         self.journal.ended(self.id, again, outputs, None)
         return CellUpdate(cell_id, again.record, outputs)
+
+    def take_back_summary(self, cell_id: str) -> CellUpdate:
+        """Have the nearest summary above `cell_id` stand for nothing any more.
+
+        What it stood for is read again. A turn that was nothing but the summary goes.
+
+        Raises:
+            CommandError: no summary stands above the cell.
+        """
+        place = self.conversation.summary_above(cell_id) or ""
+        turn = self.conversation.turn_in(place)
+        kept = None if turn is None else read_stored(write_turn(turn), place)
+        if turn is None or kept is None or kept.summary is None:
+            raise CommandError(
+                "No summary stands above this cell.", hint="`/compact` makes one in a cell."
+            )
+        if len(turn.messages) == 1:
+            return self.give_up(place) or CellUpdate(place, None)
+        marks = (p for p in kept.messages[kept.summary].parts if isinstance(p, SummaryMark))
+        again = read_stored(without_summary(write_turn(turn), next(marks)), place) or kept
+        outputs = self._shown(turn.id)
+        self._place(place, again)
+        self.journal.ended(self.id, again, outputs, None)
+        return CellUpdate(place, again.record, outputs)
 
     def outputs(self, cell_id: str) -> Outputs:
         """Return what the turn in `cell_id` has shown, as far as the journal knows."""

@@ -2,11 +2,13 @@
 
 from collections.abc import Collection, Iterable
 
+from pydantic import JsonValue
+
 from crush_kernel.history.journal import StoredTurn
 from crush_kernel.history.record import BadRecord, read_turn
 from crush_kernel.history.recording import now
 from crush_kernel.history.turn import Turn
-from crush_kernel.messages import JsonObject
+from crush_kernel.messages import JsonObject, SummaryMark
 
 
 def sorted_out(
@@ -46,3 +48,26 @@ def run_again(record: JsonObject, cell_id: str, number: int) -> JsonObject:
     kept = record.get("volatile")
     volatile = {**(kept if isinstance(kept, dict) else {}), "ended": now()}
     return {**record, "turn": f"{cell_id}.{number}", "run": number, "volatile": volatile}
+
+
+def without_summary(record: JsonObject, mark: SummaryMark) -> JsonObject:
+    """Return a turn without the summary that bears `mark`, as a later state of the same run."""
+    raw, revision = record.get("messages"), record.get("revision")
+    messages = [each for each in raw if not _bears(each, mark)] if isinstance(raw, list) else []
+    return {
+        **record,
+        "revision": revision + 1 if isinstance(revision, int) else 1,
+        "messages": messages,
+    }
+
+
+def _bears(message: JsonValue, mark: SummaryMark) -> bool:
+    parts = message.get("parts") if isinstance(message, dict) else None
+    if not isinstance(parts, list):
+        return False
+    return any(
+        isinstance(part, dict)
+        and part.get("kind") == mark.kind
+        and part.get("covers") == mark.covers
+        for part in parts
+    )
