@@ -1,9 +1,10 @@
 """Look at folders and text files again and again, reading only what has changed.
 
 Before every request the same few places are looked at. A folder's names are listed again
-when the folder was changed, a file is read again when it was: `stat` tells. A change within
-the same tick of the file system's clock as the last look would go unseen, so what was changed
-a moment ago is not yet taken for known.
+when the folder was changed, a file is read again when it was: `stat` tells. What was made of
+many of them is `Remembered` and made anew when one has changed. A change within the same tick
+of the file system's clock as the last look would go unseen, so what was changed a moment ago
+is not yet taken for known.
 """
 
 import errno
@@ -58,6 +59,9 @@ class Unreadable:
 
 _Signature = tuple[int, int, int, int, int]
 
+_Marks = dict[str, _Signature | None]
+"""What was looked at, by path, and what it was; `None` where nothing was."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Known(Generic[T]):
@@ -71,22 +75,37 @@ class DiskCache:
     def __init__(self, now_ns: Callable[[], int] = time.time_ns) -> None:
         """Begin with nothing known; `now_ns` is the clock that files are stamped by."""
         self._now_ns = now_ns
-        self._folders: dict[Path, _Known[tuple[Entry, ...]]] = {}
-        self._files: dict[tuple[Path, int], _Known[FileText | Unreadable]] = {}
+        self._folders: dict[str, _Known[tuple[Entry, ...]]] = {}
+        self._files: dict[tuple[str, int], _Known[FileText | Unreadable]] = {}
+        self._marks: _Marks = {}
+        self._is_settled = True
+
+    def stat(self, path: Path | str) -> os.stat_result | None:
+        """Return what `path` is, links followed; `None` if it is nothing that can be reached."""
+        try:
+            facts = os.stat(path)  # noqa: PTH116 - of a text it takes half the time
+        except (OSError, ValueError):
+            self._marks[str(path)] = None
+            return None
+        self._marks[str(path)] = _signature(facts)
+        self._is_settled &= self._has_settled(facts)
+        return facts
 
     def entries(self, folder: Path) -> tuple[Entry, ...]:
         """Return what is in `folder` by name; nothing if it is no folder or closed to us."""
-        try:
-            facts = folder.stat()
-            signature = _signature(facts)
-            known = self._folders.get(folder)
-            if known and known.signature == signature:
-                return known.value
-            found = _list(folder) if stat.S_ISDIR(facts.st_mode) else ()
-        except (OSError, ValueError):
+        facts = self.stat(folder)
+        if facts is None or not stat.S_ISDIR(facts.st_mode):
             return ()
-        if self._is_settled(facts):
-            self._folders[folder] = _Known(signature, found)
+        key, signature = str(folder), _signature(facts)
+        known = self._folders.get(key)
+        if known and known.signature == signature:
+            return known.value
+        try:
+            found = _list(folder)
+        except OSError:
+            return ()
+        if self._has_settled(facts):
+            self._folders[key] = _Known(signature, found)
         return found
 
     def text(self, path: Path, facts: os.stat_result, *, max_bytes: int) -> FileText | Unreadable:
@@ -97,17 +116,64 @@ class DiskCache:
             facts: what `stat` said of it just now.
             max_bytes: how much of it, in UTF-8. A cut is made between lines where possible.
         """
-        signature = _signature(facts)
-        known = self._files.get((path, max_bytes))
+        key, signature = (str(path), max_bytes), _signature(facts)
+        known = self._files.get(key)
         if known and known.signature == signature:
             return known.value
         value = _read(path, max_bytes)
-        if self._is_settled(facts):
-            self._files[path, max_bytes] = _Known(signature, value)
+        if self._has_settled(facts):
+            self._files[key] = _Known(signature, value)
         return value
 
-    def _is_settled(self, facts: os.stat_result) -> bool:
+    def distrust(self) -> None:
+        """Have nothing concluded from this look: it was not finished."""
+        self._is_settled = False
+
+    def watch(self, make: Callable[[], T]) -> tuple[T, "_Marks | None"]:
+        """Return what `make` makes of the disk, and all that it has looked at.
+
+        `None` says that some of it changed a moment ago, so that nothing may be concluded.
+        """
+        self._marks, self._is_settled = {}, True
+        value = make()
+        return value, self._marks if self._is_settled else None
+
+    def _has_settled(self, facts: os.stat_result) -> bool:
         return max(facts.st_mtime_ns, facts.st_ctime_ns) + _TICK_NS < self._now_ns()
+
+
+class Remembered(Generic[T]):
+    """Something that was made of folders and files, made anew when one of them has changed.
+
+    For one thread at a time.
+    """
+
+    def __init__(self, disk: DiskCache, make: Callable[[], T]) -> None:
+        """Make nothing yet; `make` looks at the disk through `disk` only."""
+        self._disk = disk
+        self._make = make
+        self._known: tuple[T, _Marks] | None = None
+
+    def value(self) -> T:
+        """Return it as it is now."""
+        if self._known is not None and _is_unchanged(self._known[1]):
+            return self._known[0]
+        value, marks = self._disk.watch(self._make)
+        self._known = None if marks is None else (value, marks)
+        return value
+
+
+def _is_unchanged(marks: "_Marks") -> bool:
+    for path, signature in marks.items():
+        try:
+            facts = os.stat(path)  # noqa: PTH116 - as above
+        except (OSError, ValueError):
+            if signature is not None:
+                return False
+        else:
+            if signature != _signature(facts):
+                return False
+    return True
 
 
 def _signature(facts: os.stat_result) -> _Signature:
@@ -197,54 +263,73 @@ class Walk:
     is_cut: bool = False
     """Whether it stopped before it had seen everything."""
 
+    @property
+    def is_late(self) -> bool:
+        """Return whether its time is over."""
+        return time.monotonic() > self.deadline_s
+
     def may_go_on(self) -> bool:
         """Return whether there is time and number left for another name; counts it."""
         self.entries -= 1
-        if self.entries < 0 or time.monotonic() > self.deadline_s:
+        if self.entries < 0 or self.is_late:
             self.is_cut = True
         return not self.is_cut
 
 
-def walk_files(disk: DiskCache, folder: Path, walk: Walk) -> Iterator[Path]:
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that a walk came by."""
+
+    path: Path
+    """As it was reached."""
+    real: Path
+    """Without links."""
+
+
+def walk_files(disk: DiskCache, folder: Path, walk: Walk) -> Iterator[FoundFile]:
     """Yield the files below `folder`, by name, links to files and folders included.
 
     A folder that a link leads out of bounds to, or that is reached a second time, such as by a
     link in a circle, is passed over. Whether a file may be read is for the caller to decide.
     """
-    yield from _walk(disk, folder, walk, depth=0, seen=set())
+    start = FoundFile(folder, Path(os.path.realpath(folder)))
+    yield from _walk(disk, start, walk, depth=0, seen=set())
 
 
 _PASSED_OVER = KEY_FOLDERS.union((".git", ".hg", ".svn", "node_modules", "__pycache__"))
 
 
 def _walk(
-    disk: DiskCache, folder: Path, walk: Walk, *, depth: int, seen: set[tuple[int, int]]
-) -> Iterator[Path]:
-    identity = _identity(folder)
-    if identity is None or identity in seen:
+    disk: DiskCache, folder: FoundFile, walk: Walk, *, depth: int, seen: set[tuple[int, int]]
+) -> Iterator[FoundFile]:
+    facts = disk.stat(folder.path)
+    if facts is None or (identity := (facts.st_dev, facts.st_ino)) in seen:
         return
     seen.add(identity)
     if depth > walk.depth:
         walk.is_cut = True
         return
-    for entry in disk.entries(folder):
+    for entry in disk.entries(folder.path):
         if not walk.may_go_on():
+            if walk.is_late:
+                disk.distrust()
             return
-        path = folder / entry.name
-        if entry.kind == "folder" or (entry.kind == "link" and os.path.isdir(path)):  # noqa: PTH112 - it raises nothing
-            if entry.name not in _PASSED_OVER and _is_within(path, entry, walk.bounds):
-                yield from _walk(disk, path, walk, depth=depth + 1, seen=seen)
+        found = _below(folder, entry)
+        if entry.kind == "folder" or (entry.kind == "link" and _is_folder(disk, found.path)):
+            is_within = entry.kind != "link" or walk.bounds.admit(found.real)
+            if entry.name not in _PASSED_OVER and is_within:
+                yield from _walk(disk, found, walk, depth=depth + 1, seen=seen)
         elif entry.kind != "other":
-            yield path
+            yield found
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
-    try:
-        facts = folder.stat()
-    except (OSError, ValueError):
-        return None
-    return (facts.st_dev, facts.st_ino)
+def _below(folder: FoundFile, entry: Entry) -> FoundFile:
+    path = folder.path / entry.name
+    # Only links have to be asked where they lead, which takes a call for each folder above.
+    real = os.path.realpath(path) if entry.kind == "link" else folder.real / entry.name
+    return FoundFile(path, Path(real))
 
 
-def _is_within(path: Path, entry: Entry, bounds: Bounds) -> bool:
-    return entry.kind != "link" or bounds.admit(Path(os.path.realpath(path)))
+def _is_folder(disk: DiskCache, path: Path) -> bool:
+    facts = disk.stat(path)
+    return facts is not None and stat.S_ISDIR(facts.st_mode)

@@ -20,6 +20,7 @@ from crush_kernel.prompt.diskcache import (
     Bounds,
     DiskCache,
     FileText,
+    Remembered,
     Unreadable,
     Walk,
     cut,
@@ -94,12 +95,16 @@ class MemoryFiles:
     def __init__(self, places: MemoryPlaces, disk: DiskCache) -> None:
         self._places = places
         self._disk = disk
+        self._memory = Remembered(disk, self._read)
 
     def read(self) -> Memory:
         """Return the files as they are now: the project's from the root down, then the user's.
 
         Blocks, for half a second at the worst that a project can do.
         """
+        return self._memory.value()
+
+    def _read(self) -> Memory:
         places = self._places
         reading = _Reading(places, self._disk)
         project = Bounds(places.project_root)
@@ -189,12 +194,10 @@ class _Reading:
 
     def take(self, path: Path, bounds: Bounds, room: _Room) -> None:
         """Read `path`, or what is below it; nothing if it is not there."""
-        try:
-            real = Path(os.path.realpath(path))
-            facts = real.stat()
-        except (OSError, ValueError):
+        facts = self._disk.stat(path)
+        if facts is None:
             return
-        name = self._shown(path)
+        real, name = Path(os.path.realpath(path)), self._shown(path)
         if not bounds.admit(real):
             self._refuse(name, "leads to where agents read nothing unasked")
         elif room.is_global and not _is_own(facts):
@@ -209,15 +212,12 @@ class _Reading:
     def _take_folder(self, folder: Path, bounds: Bounds, room: _Room) -> None:
         """Read the text files below `folder`; what else is there does not matter."""
         walk = Walk(bounds, MAX_WALK_ENTRIES, MAX_WALK_DEPTH, self._deadline_s)
-        for path in walk_files(self._disk, folder, walk):
-            real = Path(os.path.realpath(path))
-            try:
-                facts = real.stat()
-            except (OSError, ValueError):
+        for found in walk_files(self._disk, folder, walk):
+            facts = self._disk.stat(found.path)
+            if facts is None or not stat.S_ISREG(facts.st_mode):
                 continue
-            is_fit = stat.S_ISREG(facts.st_mode) and (not room.is_global or _is_own(facts))
-            if is_fit and bounds.admit(real):
-                self._take_file(real, facts, self._shown(path), room)
+            if bounds.admit(found.real) and (not room.is_global or _is_own(facts)):
+                self._take_file(found.real, facts, self._shown(found.path), room)
         if walk.is_cut:
             self._notices.append(
                 f"{printable(self._shown(folder))} holds too much to read it all as memory: "

@@ -20,7 +20,15 @@ from typing import Final
 
 from crush_kernel.config.skilldirectories import SkillDirectory, SkillScope
 from crush_kernel.files.names import printable
-from crush_kernel.prompt.diskcache import Bounds, DiskCache, Unreadable, Walk, walk_files
+from crush_kernel.prompt.diskcache import (
+    Bounds,
+    DiskCache,
+    FoundFile,
+    Remembered,
+    Unreadable,
+    Walk,
+    walk_files,
+)
 from crush_kernel.prompt.skilltext import FILE_NAME, SkillText, parse_skill
 from crush_kernel.prompt.system import ListedSkill
 
@@ -162,6 +170,7 @@ class SkillFiles:
         self._disabled = frozenset(disabled)
         self._parsed: dict[tuple[str, str], SkillText | tuple[str, ...]] = {}
         self._latest = Skills()
+        self._skills = Remembered(disk, self._read)
 
     @property
     def latest(self) -> Skills:
@@ -170,13 +179,17 @@ class SkillFiles:
 
     def read(self) -> Skills:
         """Return the skills as they are now. Blocks, for half a second at worst."""
+        self._latest = self._skills.value()
+        return self._latest
+
+    def _read(self) -> Skills:
         by_name: dict[str, Skill] = {skill.name: skill for skill in built_in_skills()}
         faulty: list[FaultySkill] = []
         overrides: list[Override] = []
         search = _Search(self._disk, time.monotonic() + MAX_SECONDS)
         for directory in self._directories:
-            for path in search.files(directory, self._bounds(directory)):
-                found = self._read_one(path, directory)
+            for file in search.files(directory, self._bounds(directory)):
+                found = self._read_one(file, directory)
                 if isinstance(found, FaultySkill):
                     faulty.append(found)
                     continue
@@ -184,14 +197,13 @@ class SkillFiles:
                     overrides.append(Override(found.name, found.location, former.location))
                 by_name[found.name] = found
         skills = [by_name[name] for name in sorted(by_name)]
-        self._latest = Skills(
+        return Skills(
             active=tuple(skill for skill in skills if skill.name not in self._disabled),
             disabled=tuple(skill for skill in skills if skill.name in self._disabled),
             faulty=tuple(faulty),
             overrides=tuple(each for each in overrides if each.name not in self._disabled),
             is_cut=search.is_cut,
         )
-        return self._latest
 
     def built_in(self, location: str) -> str | None:
         """Return the whole text of the built-in skill file that `location` names."""
@@ -214,31 +226,29 @@ class SkillFiles:
         # What a stranger's project links to is not the project's to show.
         return Bounds(self._root if directory.scope == "project" else None)
 
-    def _read_one(self, path: Path, directory: SkillDirectory) -> Skill | FaultySkill:
-        """Return the skill in `path`."""
-        location = self._shown(path)
-        real = Path(os.path.realpath(path))
+    def _read_one(self, file: FoundFile, directory: SkillDirectory) -> Skill | FaultySkill:
+        """Return the skill in `file`."""
+        location = self._shown(file.path)
         if printable(location) != location:
             return FaultySkill(
                 printable(location), ("its path has characters that hide something",)
             )
-        if not self._bounds(directory).admit(real):
+        if not self._bounds(directory).admit(file.real):
             return FaultySkill(location, ("it leads out of the project",))
-        try:
-            facts = real.stat()
-        except (OSError, ValueError):
+        facts = self._disk.stat(file.path)
+        if facts is None:
             return FaultySkill(location, ("it cannot be read",))
         if not stat.S_ISREG(facts.st_mode):
             return FaultySkill(location, ("it is no regular file",))
-        found = self._disk.text(real, facts, max_bytes=MAX_SKILL_BYTES)
+        found = self._disk.text(file.real, facts, max_bytes=MAX_SKILL_BYTES)
         if isinstance(found, Unreadable):
             return FaultySkill(location, (f"it {found.reason}",))
         if found.is_cut:
             return FaultySkill(location, (f"it is longer than {MAX_SKILL_BYTES // 1000} kB",))
-        parsed = self._parse(found.text, path.parent.name)
+        parsed = self._parse(found.text, file.path.parent.name)
         if isinstance(parsed, tuple):
             return FaultySkill(location, parsed)
-        return Skill(parsed, directory.scope, location, real)
+        return Skill(parsed, directory.scope, location, file.real)
 
     def _parse(self, text: str, folder: str) -> SkillText | tuple[str, ...]:
         """Return what `text` says, parsing it the first time only."""
@@ -264,23 +274,23 @@ class _Search:
         self._deadline_s = deadline_s
         self._entries = MAX_WALK_ENTRIES
         self._files = MAX_SKILLS
-        self._seen: set[str] = set()
+        self._seen: set[Path] = set()
         self.is_cut = False
 
-    def files(self, directory: SkillDirectory, bounds: Bounds) -> Iterator[Path]:
+    def files(self, directory: SkillDirectory, bounds: Bounds) -> Iterator[FoundFile]:
         """Yield the skill files below `directory` that were not seen before, by path."""
         if not bounds.admit(Path(os.path.realpath(directory.path))):
             return
         walk = Walk(bounds, self._entries, MAX_WALK_DEPTH, self._deadline_s)
-        for path in walk_files(self._disk, directory.path, walk):
-            if path.name != FILE_NAME or (real := os.path.realpath(path)) in self._seen:
+        for file in walk_files(self._disk, directory.path, walk):
+            if file.path.name != FILE_NAME or file.real in self._seen:
                 continue
-            self._seen.add(real)
+            self._seen.add(file.real)
             if self._files == 0:
                 self.is_cut = True
                 return
             self._files -= 1
-            yield path
+            yield file
         self._entries = max(0, walk.entries)
         self.is_cut |= walk.is_cut
 

@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from crush_kernel.prompt.diskcache import Bounds, DiskCache, FileText, Walk, cut, walk_files
+from crush_kernel.prompt.diskcache import (
+    Bounds,
+    DiskCache,
+    FileText,
+    Remembered,
+    Walk,
+    cut,
+    walk_files,
+)
 
 
 def later() -> int:
@@ -48,6 +56,52 @@ def test_a_folder_that_is_none_has_nothing_in_it(tmp_path: Path) -> None:
         assert not DiskCache().entries(tmp_path / name)
 
 
+@pytest.mark.parametrize("name", ["file", "folder/file", "new", "link"])
+def test_what_was_made_of_files_is_made_anew_when_one_has_changed(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    for existing in ("file", "folder/file"):
+        (tmp_path / existing).write_text("one", encoding="utf-8")
+    (tmp_path / "link").symlink_to("file")
+    disk = DiskCache(later)
+    made: list[int] = []
+
+    def make() -> int:
+        for entry in (*disk.entries(tmp_path), *disk.entries(tmp_path / "folder")):
+            disk.stat(tmp_path / entry.name)
+        disk.stat(tmp_path / "folder/file")
+        disk.stat(tmp_path / "new")
+        made.append(1)
+        return len(made)
+
+    remembered = Remembered(disk, make)
+    assert [remembered.value(), remembered.value()] == [1, 1]
+    (tmp_path / name).write_text("longer", encoding="utf-8")
+    assert [remembered.value(), remembered.value()] == [2, 2]
+
+
+def test_what_was_made_of_fresh_files_is_made_again(tmp_path: Path) -> None:
+    disk = DiskCache()
+    made = iter(range(9))
+    (tmp_path / "file").touch()
+    remembered = Remembered(disk, lambda: (disk.stat(tmp_path / "file"), next(made))[1])
+    assert [remembered.value(), remembered.value()] == [0, 1]
+
+
+def test_a_walk_without_time_is_not_remembered(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    disk = DiskCache(later)
+    walks = iter((time.monotonic() - 1, time.monotonic() + 60))
+
+    def make() -> int:
+        walk = Walk(Bounds(None), entries=9, depth=9, deadline_s=next(walks))
+        return len(list(walk_files(disk, tmp_path, walk)))
+
+    remembered = Remembered(disk, make)
+    assert [remembered.value(), remembered.value(), remembered.value()] == [0, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("text", "limit", "expected"),
     [
@@ -70,7 +124,7 @@ def test_a_walk_stays_in_bounds(tmp_path: Path) -> None:
     (inside / "again").symlink_to(inside / "a")
     (inside / "keys").symlink_to(inside / "b/.ssh")
     walk = Walk(Bounds(inside), entries=100, depth=3, deadline_s=time.monotonic() + 10)
-    assert [path.name for path in walk_files(DiskCache(), inside, walk)] == ["1"]
+    assert [file.path.name for file in walk_files(DiskCache(), inside, walk)] == ["1"]
     assert not walk.is_cut
 
 
