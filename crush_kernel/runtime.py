@@ -14,13 +14,17 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+from anyio.abc import TaskGroup
 
 from crush_kernel.agent.agent import Agent, Watcher
-from crush_kernel.agent.events import Emit, Event, Notice, TurnFinished
+from crush_kernel.agent.contents import Contents
+from crush_kernel.agent.events import Emit, Event, Notice, StepFinished, TurnFinished
+from crush_kernel.agent.steps import Limits
+from crush_kernel.agent.title import Titled, first_line, title_within
 from crush_kernel.config.directories import project_data_directory, project_root
 from crush_kernel.config.settings import Settings, read_settings
 from crush_kernel.config.state import FILE_NAME, ModelChoice, State
-from crush_kernel.errors import CrushKernelError
+from crush_kernel.errors import CommandError, CrushKernelError
 from crush_kernel.history.conversation import CellRun
 from crush_kernel.history.journal import Journal
 from crush_kernel.history.notebook import NotebookContents
@@ -30,8 +34,9 @@ from crush_kernel.history.redactedstream import redacted_so_far
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.replay import CUT_SHORT
 from crush_kernel.history.session import CellUpdate, Session
+from crush_kernel.history.summary import is_summary
 from crush_kernel.history.turn import TurnState
-from crush_kernel.messages import Message, ShellCommand, Text
+from crush_kernel.messages import Message, ShellCommand, Text, Usage
 from crush_kernel.permissions.gate import Gate
 from crush_kernel.prompt.prompts import Prompts, open_prompts
 from crush_kernel.prompt.skills import Skill, SkillFiles
@@ -78,10 +83,15 @@ class Runtime:
     state: State
     session: Session
     prompts: Prompts
+    tasks: TaskGroup
+    """What runs beside the turns, and ends with the runtime."""
+    on_header: Callable[[], None] = lambda: None
+    """Is told when the session's header has changed and no turn is about to tell it."""
     cache: CacheLedger = field(default_factory=CacheLedger)
     """What is known of the prompt caches of the models that were asked."""
     _model: Model | None = None
     _opening: anyio.Lock = field(default_factory=anyio.Lock)
+    _is_titling: bool = False
 
     @property
     def model_info(self) -> ModelInfo | None:
@@ -146,19 +156,58 @@ class Runtime:
         skill = (await self.prompts.found_skills()).named(name)
         return skill if skill is not None and skill.text.is_user_invocable else None
 
-    async def prompt(self, text: str, *, watcher: Watcher, skill: Skill | None = None) -> None:
+    async def prompt(
+        self,
+        text: str,
+        *,
+        watcher: Watcher,
+        skill: Skill | None = None,
+        is_watched: bool = True,
+    ) -> None:
         """Run the turn that was begun on `text`, with the files that it mentions attached.
 
         Args:
             text: what the user asks, or what a skill is called on.
             watcher: is told, and asked.
             skill: what the user calls.
+            is_watched: whether a person is there, for whom a model names the notebook; in a
+                run of a program the first line does.
         """
         self.prompts.begin_turn()
         try:
-            await self._prompt(text, watcher, skill)
+            await self._prompt(text, self._titling(text, watcher, is_watched=is_watched), skill)
         finally:
             self.prompts.end_turn()
+
+    async def compact(self, wishes: str, *, watcher: Watcher) -> None:
+        """Have the turn that was begun hold a summary of what is above it.
+
+        Args:
+            wishes: what the user wants of the summary, in words.
+            watcher: is told.
+        """
+        self.prompts.begin_turn()
+        try:
+            model = await self.model()
+            watcher = Watcher(partial(self._tell, watcher.emit), watcher.asker)
+            clean = self.session.redactor.redact(wishes)
+            await self.agent.compact(clean, model=model, watcher=watcher)
+        finally:
+            self.prompts.end_turn()
+
+    def check_compact(self, cell_id: str) -> None:
+        """Raise `CommandError` if nothing stands above a cell that can be summarised."""
+        shares = self.session.conversation.shares_above(cell_id)
+        if all(is_summary(message) for _, said in shares for message in said):
+            raise CommandError(
+                "There is nothing above this cell that can be summarised.",
+                hint="Run it below the cells that a summary is to stand for.",
+            )
+
+    async def contents(self, cell_id: str) -> Contents:
+        """Return what a prompt in `cell_id` would be sent with now."""
+        info = (await self.model()).info
+        return self.agent.contents(cell_id, await self.prompts.system_prompt(), info)
 
     async def _prompt(self, text: str, watcher: Watcher, skill: Skill | None) -> None:
         model = await self.model()
@@ -172,6 +221,59 @@ class Runtime:
         for notice in self.session.take_notices():
             watcher.emit(Notice(notice))
         await self.agent.prompt(message, model=model, watcher=watcher)
+
+    def _titling(self, text: str, watcher: Watcher, *, is_watched: bool) -> Watcher:
+        """Return `watcher`, with the notebook given a title once the first reply is there.
+
+        Not before: a server that does one thing at a time would do that instead of the turn.
+        """
+        if self.session.title or not text.strip():
+            return watcher
+        clean = self.session.redactor.redact(text)
+
+        def emit(event: Event) -> None:
+            watcher.emit(event)
+            if isinstance(event, StepFinished) and not (self.session.title or self._is_titling):
+                self._entitle(clean, is_watched=is_watched)
+
+        return Watcher(emit, watcher.asker)
+
+    def _entitle(self, text: str, *, is_watched: bool) -> None:
+        info = self.model_info
+        if info is None or info.provider == "offline" or not is_watched:
+            self.session.entitle(first_line(text))
+            return
+        self._is_titling = True
+        self.tasks.start_soon(self._ask_title, text, info)
+
+    async def _ask_title(self, text: str, large: ModelInfo) -> None:
+        try:
+            titled = await self._title_by_small(text, large)
+            self.session.entitle(titled.title or first_line(text))
+            self.on_header()
+        except Exception:
+            # Nobody waits for it, and what fails here must not end what runs beside it.
+            logger.exception("the notebook got no title")
+        finally:
+            self._is_titling = False
+
+    async def _title_by_small(self, text: str, large: ModelInfo) -> Titled:
+        """Return the title that the small model gives; what it used counts as spent."""
+        try:
+            info = await self.providers.small(large)
+            # Not watched: what a title reads is no part of the conversation's cache.
+            model = await anyio.to_thread.run_sync(self.providers.open, info)
+        except CrushKernelError:
+            logger.info("no small model for a title", exc_info=True)
+            return Titled("", Usage())
+        try:
+            titled = await title_within(text, model)
+        finally:
+            with anyio.move_on_after(1, shield=True):
+                await model.aclose()
+        if titled.usage != Usage():
+            self.agent.conversation.spend({info.label: titled.usage})
+        return titled
 
     def _tell(self, emit: Emit, event: Event) -> None:
         """Tell `event`, before the last one what the session has to say."""
@@ -256,6 +358,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
     ):
         runtime = _build(
             settings,
+            tasks=tasks,
             paths=paths,
             state=state,
             shell=shell,
@@ -272,6 +375,16 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             journal.close()
 
 
+def limits_of(settings: Settings) -> Limits:
+    """Return where a turn ends, as the user has set it."""
+    return Limits(
+        steps=int(settings.max_turn_steps),
+        duration_s=60 * settings.max_turn_minutes,
+        cost_usd=settings.max_turn_cost,
+        tokens=int(settings.max_turn_tokens),
+    )
+
+
 def _contents_of(notebook: Path | None) -> NotebookContents:
     return NotebookContents() if notebook is None else read_notebook_file(notebook)
 
@@ -279,6 +392,7 @@ def _contents_of(notebook: Path | None) -> NotebookContents:
 def _build(
     settings: Settings,
     *,
+    tasks: TaskGroup,
     paths: PathPolicy,
     state: State,
     shell: Shell,
@@ -300,12 +414,15 @@ def _build(
             gate=Gate(settings.permission_mode),
             system_prompt=prompts.system_prompt,
             conversation=session.conversation,
+            limits=limits_of(settings),
+            summarises=not settings.disables_summaries,
         ),
         shell=shell,
         attachments=Attachments(paths),
         state=state,
         session=session,
         prompts=prompts,
+        tasks=tasks,
     )
     return runtime
 

@@ -47,6 +47,7 @@ from crush_kernel.kernel.redactedevent import redacted_request
 from crush_kernel.kernel.render import FooterFacts, Rendered, failure, notice
 from crush_kernel.kernel.shellcell import ShellOutput
 from crush_kernel.kernel.steering import steering_offered
+from crush_kernel.kernel.windowcommands import COMPACT
 from crush_kernel.messages import JsonObject
 from crush_kernel.permissions.gate import Answer, Asker, DenyAll
 from crush_kernel.permissions.rules import PermissionRequest
@@ -112,8 +113,17 @@ class CellRunner:
             project_data_directory(runtime.paths.cwd, runtime.paths.root),
             redact=runtime.session.redactor.redact,
         )
+        runtime.on_header = self._header_changed
         # After a reload the page asks for the state of the widgets that it lost.
         ipywidgets.register_comm_target()  # pyright: ignore[reportUnknownMemberType]
+
+    def _header_changed(self) -> None:
+        """Have the pages write the notebook's header. Engine thread."""
+        tell = partial(self._pages.tell_turns, (), self._runtime.session)
+        try:
+            self._loop.call_soon_threadsafe(tell)
+        except RuntimeError:
+            logger.debug("the title came after the end")
 
     async def run(
         self, code: str, *, outlet: Outlet, cell_id: str, allow_stdin: bool, execution_count: int
@@ -212,6 +222,25 @@ class CellRunner:
         return inspection.reply(markdown)
 
     async def _prompt(self, text: str, cell: "_Cell", skill: Skill | None = None) -> None:
+        is_watched = cell.front_end != "headless"
+        await self._converse(
+            cell, partial(self._runtime.prompt, text, skill=skill, is_watched=is_watched)
+        )
+
+    async def _compact(self, wishes: str, cell: "_Cell") -> None:
+        async def check() -> None:
+            self._runtime.check_compact(cell.cell_id)
+
+        try:
+            await self._on_engine(check)
+        except CrushKernelError as error:
+            if cell.front_end != "console":
+                show(failure(error), cell)
+            raise
+        await self._converse(cell, partial(self._runtime.compact, wishes))
+
+    async def _converse(self, cell: "_Cell", work: Callable[..., Awaitable[None]]) -> None:
+        """Have the turn of `cell` do `work` with a watcher, and show what comes of it."""
         await self._begin(cell)
         redactor = self._runtime.session.redactor
 
@@ -251,9 +280,7 @@ class CellRunner:
         display.start()
         try:
             with offered:
-                await self._on_engine(
-                    partial(self._runtime.prompt, text, watcher=watcher, skill=skill)
-                )
+                await self._on_engine(partial(work, watcher=watcher))
         except CrushKernelError as error:
             mailbox.drain()
             display.fail(error)
@@ -281,6 +308,9 @@ class CellRunner:
     async def _command(self, name: str, arguments: str, cell: "_Cell") -> None:
         if name == NEW and not arguments:
             await self._start_afresh(cell)
+            return
+        if name == COMPACT:
+            await self._compact(arguments, cell)
             return
         if name not in COMMANDS and (skill := await self._skill(name)):
             await self._prompt(arguments, cell, skill)

@@ -21,6 +21,7 @@ from crush_kernel.kernel.notebookcommands import export, replay, versions
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import thousands
 from crush_kernel.kernel.skillcommands import skills
+from crush_kernel.kernel.windowcommands import COMPACT, compact, context, uncompact
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
 
@@ -113,7 +114,9 @@ async def _status(call: CommandCall) -> str:
     runtime = call.runtime
     info = (await runtime.model()).info
     talk = runtime.agent.conversation
+    title = runtime.session.title
     rows = (
+        *((("title", escape(title)),) if title else ()),
         ("provider", code_span(info.provider)),
         ("model", _described(info)),
         ("permission mode", f"`{runtime.agent.gate.mode}`"),
@@ -164,6 +167,13 @@ COMMANDS = {
         SlashCommand("cost", "/cost", "shows the tokens and money spent", _cost),
         SlashCommand("skills", "/skills", "shows the skills, and what is wrong with them", skills),
         SlashCommand(NEW, "/new", "starts afresh: cells below know nothing of those above", _new),
+        SlashCommand(
+            "context", "/context [full]", "shows what the next prompt is sent with", context
+        ),
+        SlashCommand(
+            COMPACT, "/compact [wishes]", "has a summary stand for the cells above", compact
+        ),
+        SlashCommand("uncompact", "/uncompact", "takes the nearest summary above back", uncompact),
         SlashCommand("replay", "/replay [n]", "shows the turn above again, or the nth", replay),
         SlashCommand(
             "versions",

@@ -1,0 +1,193 @@
+"""The commands about the context window, in a real kernel with a page."""
+
+import html
+import json
+import re
+from collections.abc import Generator
+from contextlib import ExitStack
+from itertools import count
+from typing import Any
+
+import pytest
+
+from tests.fakes.kernel import RunningKernel
+from tests.fakes.page import PageCell
+from tests.fakes.provider.replies import Answer, HttpReply, Reply, Say, say
+from tests.fakes.provider.server import FakeProvider, Received
+from tests.fakes.tab import Tab
+from tests.kernel.desk import Desk
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+numbers = count(1)
+
+IS_SUMMARY = "to be replaced by a summary"
+
+
+def answer(received: Received) -> Answer:
+    """Summarise, or say what was asked last."""
+    text = received.raw.decode()
+    if IS_SUMMARY in text:
+        return Reply((Say("They asked twice and **heard**."),))
+    found = re.findall(r"Ask (one|two)\.", text)
+    return say(f"Heard {found[-1] if found else 'nothing'}.")
+
+
+@pytest.fixture(scope="module")
+def office(
+    tmp_path_factory: pytest.TempPathFactory, provider_server: FakeProvider
+) -> Generator[tuple[Desk, RunningKernel]]:
+    with ExitStack() as stack:
+        desk = Desk(tmp_path_factory.mktemp("window"), provider_server, stack)
+        yield desk, desk.start()
+
+
+@pytest.fixture
+def tab(office: tuple[Desk, RunningKernel], provider: FakeProvider) -> Tab:
+    """A page with six cells, in the first two of which prompts have run."""
+    desk, kernel = office
+    name = f"window{next(numbers)}"
+    tab = desk.open(kernel, desk.page(*(f"{name}{letter}" for letter in "abcdef")))
+    provider.play(answer)
+    for place, text in enumerate(("Ask one.", "Ask two.")):
+        run(tab, place, text)
+    return tab
+
+
+def run(tab: Tab, place: int, code: str) -> PageCell:
+    cell = tab.run(tab.page.ids[place], code)
+    tab.settle()
+    return cell
+
+
+def failure(tab: Tab, place: int, code: str) -> str:
+    reply = tab.finish(tab.start(tab.page.ids[place], code))
+    assert reply["status"] == "error"
+    return tab.page[tab.page.ids[place]].shown
+
+
+def asked(desk: Desk, prompt: str) -> Received:
+    """Return the request that a prompt has led to; a title may have been asked for since."""
+    found = [r for r in desk.provider.requests if json.dumps(prompt)[1:-1] in r.raw.decode()]
+    assert not [each.refusal for each in found if each.refusal]
+    return found[-1]
+
+
+def test_below_a_summary_its_words_are_read_in_place_of_what_is_above(
+    office: tuple[Desk, RunningKernel], tab: Tab
+) -> None:
+    desk, _ = office
+    cell = run(tab, 2, "/compact keep the numbers")
+    assert "They asked twice" in cell.shown
+    assert cell.turn is not None
+    assert "keep the numbers" in asked(desk, IS_SUMMARY).raw.decode()
+    run(tab, 3, "And now?")
+    sent = asked(desk, "And now?").raw.decode()
+    assert "They asked twice" in sent
+    assert "Heard one." not in sent
+    assert "Ask two." in sent  # the last request, word for word
+    assert tab.page.stale == []
+
+
+def test_without_its_cell_a_summary_stands_for_nothing(
+    office: tuple[Desk, RunningKernel], tab: Tab
+) -> None:
+    desk, _ = office
+    run(tab, 2, "/compact")
+    tab.page.delete(tab.page.ids[2])
+    tab.tell()
+    run(tab, 2, "And then?")
+    sent = asked(desk, "And then?").raw.decode()
+    assert "Heard one." in sent
+    assert "They asked twice" not in sent
+
+
+def test_a_summary_of_something_else_is_ignored(
+    office: tuple[Desk, RunningKernel], tab: Tab
+) -> None:
+    desk, _ = office
+    run(tab, 2, "/compact")
+    run(tab, 0, "Ask another thing.")
+    run(tab, 3, "What of it?")
+    sent = asked(desk, "What of it?").raw.decode()
+    assert "Ask another thing." in sent
+    assert "They asked twice" not in sent
+    assert tab.page.ids[2] in tab.page.stale
+
+
+def test_a_summary_is_taken_back(office: tuple[Desk, RunningKernel], tab: Tab) -> None:
+    desk, _ = office
+    run(tab, 2, "/compact")
+    assert "taken back" in run(tab, 3, "/uncompact").shown
+    assert tab.page[tab.page.ids[2]].turn is None
+    run(tab, 4, "So what?")
+    assert "Heard one." in asked(desk, "So what?").raw.decode()
+
+
+def test_a_summary_outlives_its_kernel(office: tuple[Desk, RunningKernel], tab: Tab) -> None:
+    desk, _ = office
+    run(tab, 2, "/compact")
+    tab.page.save()
+    kernel = desk.start()
+    again = desk.open(kernel, tab.page.reloaded())
+    run(again, 3, "Still?")
+    sent = asked(desk, "Still?").raw.decode()
+    assert "They asked twice" in sent
+    assert "Heard one." not in sent
+    assert "taken back" in run(again, 4, "/uncompact").shown
+    run(again, 5, "And so?")
+    assert "Heard one." in asked(desk, "And so?").raw.decode()
+
+
+def test_a_summary_that_cannot_be_made_leaves_everything_as_it_was(
+    office: tuple[Desk, RunningKernel], tab: Tab
+) -> None:
+    desk, _ = office
+    desk.provider.play(lambda _: HttpReply(401, {"error": {"message": "bad key"}}))
+    assert "key" in failure(tab, 2, "/compact")
+    desk.provider.play(answer)
+    run(tab, 3, "Well?")
+    assert "Heard one." in asked(desk, "Well?").raw.decode()
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "says"),
+    [
+        pytest.param(0, "/compact", "nothing above", id="nothing to compact"),
+        pytest.param(2, "/uncompact", "No summary stands above", id="nothing to take back"),
+        pytest.param(2, "/uncompact 3", "takes nothing", id="an argument"),
+        pytest.param(2, "/context half", "knows no", id="another argument"),
+    ],
+)
+def test_what_cannot_be_done_is_said(tab: Tab, place: int, code: str, says: str) -> None:
+    assert says in failure(tab, place, code)
+
+
+def test_what_is_shown_of_a_request_is_what_is_sent(
+    office: tuple[Desk, RunningKernel], tab: Tab
+) -> None:
+    desk, _ = office
+    (desk.cwd / "AGENTS.md").write_text("Speak in `riddles` & <b>rhymes</b>.\n")
+    shown = run(tab, 2, "/context full").shown
+    blocks = re.findall(r"<details><summary>(.*?) · ~.*?(```+)text\n(.*?)\n\2\n", shown, re.DOTALL)
+    parts = {html.unescape(name): text for name, _, text in blocks}
+    run(tab, 3, "Ask on.")
+    body: Any = asked(desk, "Ask on.").body
+    (desk.cwd / "AGENTS.md").unlink()
+
+    system = body["messages"][0]["content"]
+    tools = {tool["function"]["name"]: tool["function"] for tool in body["tools"]}
+    names = list(parts)
+    is_prompt = names[: names.index(next(iter(tools)))]
+    assert "\n\n".join(parts[name] for name in is_prompt) == system
+    assert "Speak in `riddles` & <b>rhymes</b>." in system
+    for name, tool in tools.items():
+        schema = json.dumps(tool["parameters"])
+        assert parts[name] == f"{name}\n{tool['description']}\n{schema}"
+    said = [text for name, text in parts.items() if name.startswith("turn ")]
+    texts = [
+        part["text"] for turn in said for message in json.loads(turn) for part in message["parts"]
+    ]
+    sent = [message["content"] for message in body["messages"][1:-1]]
+    assert sent == texts
+    assert parts["reminder"] in body["messages"][-1]["content"]
