@@ -31,67 +31,19 @@ from crush_kernel.agent.events import (
 from crush_kernel.errors import Overloaded
 from crush_kernel.kernel import slots
 from crush_kernel.kernel.display import REST_S, TurnDisplay
-from crush_kernel.kernel.render import FooterFacts
 from crush_kernel.messages import Media, ToolResult, Usage
 from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.rules import PermissionRequest
 from tests.kernel.front_end import WIDGET_VIEW, FrontEnd, VirtualLoop
+from tests.kernel.stage import FOOTER, Stage, assert_final, finished, no_keyboard
 from tests.kernel.widget_models import open_models, texts, with_class
 
-FOOTER = FooterFacts("claude", 1.0)
 PNG = Media("image/png", "aGk=", "plot.png")
 REQUEST = PermissionRequest("c1", "bash", "execute", "run", command="make")
 
 
-async def no_keyboard(prompt: str) -> str:
-    raise AssertionError(prompt)
-
-
-class Stage:
-    """A turn on show: its events go in at a virtual time."""
-
-    def __init__(self, front_end: Any = "rich") -> None:  # noqa: ANN401 - the kind's name
-        self.loop = VirtualLoop()
-        self.page = FrontEnd(self.loop.time)
-        self.stopped: list[str] = []
-        self.display = TurnDisplay(
-            self.page.publish,
-            loop=self.loop,
-            front_end=front_end,
-            model="claude",
-            stop_tool=self.stopped.append,
-            read_line=no_keyboard,
-        )
-        self.display.start()
-
-    def play(self, *events: Event, after_s: float = 0.0) -> None:
-        for event in events:
-            self.display.on_event(event)
-            self.loop.advance(after_s)
-
-    def call(self, call_id: str = "c1", *, lasts_s: float = 0.0, content: str = "out") -> None:
-        self.play(ToolStarted(call_id, "bash", f"make {call_id}"))
-        self.loop.advance(lasts_s)
-        self.play(finished(call_id, content))
-
-    def finish(self) -> str:
-        self.display.finish(FOOTER)
-        assert_final(self.page)
-        return self.page.markdown
-
-
-def finished(call_id: str = "c1", content: str = "out") -> ToolFinished:
-    return ToolFinished(ToolResult(call_id, content, metadata={"summary": "exit 0"}), 0.1)
-
-
 def words(text: str, every: int = 5) -> list[Event]:
     return [TextAdded(text[index : index + every]) for index in range(0, len(text), every)]
-
-
-def assert_final(page: FrontEnd) -> None:
-    for output in page.outputs.values():
-        assert WIDGET_VIEW not in output["data"]
-        assert "pending" not in output["metadata"].get("crush", {})
 
 
 PARAGRAPHS = "".join(f"Paragraph {number} says **this** and `that`.\n\n" for number in range(400))
