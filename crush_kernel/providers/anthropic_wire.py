@@ -7,8 +7,7 @@ a conversation; that calls and results go in pairs is the business of `history.r
 Cache marks are set here and nowhere else, at most the four that are allowed and all of the
 same lifetime: one that came in with a part of the history is dropped. What holds for one
 request only comes after the last mark. Up to there a request is, mark by mark, the beginning
-of the next one; that is why tools are forbidden in words, since another `tool_choice` loses
-the messages that are cached.
+of the next one.
 
 Pure. Source: Anthropic, "Messages", "Prompt caching", "Extended thinking", "Vision".
 """
@@ -78,14 +77,14 @@ class RequestEncoder:
         for index in _places_to_mark(messages) if self._use_cache else ():
             # A message ends with the end of its last block, of its content, and of itself.
             messages[index] = b"".join((messages[index][:-3], _MARK, b"}]}"))
-        if words := closing_words(request, says_no_calls=True):
+        if words := closing_words(request, says_no_calls=False):
             block = _utf8(_dumps({"type": "text", "text": words}))
             messages[-1] = b"".join((messages[-1][:-2], b",", block, b"]}"))
         head = [f'"model":{_dumps(self._info.id)}', '"stream":true']
         tail = [f'],"max_tokens":{self._max_tokens(request)}']
         if specs := self._tools(request):
             head.append(f'"tools":[{",".join(specs)}]')
-        if specs and not request.tools:
+        if specs and (request.forbids_tools or not request.tools):
             tail.append('"tool_choice":{"type":"none"}')
         if request.system.strip():
             system = _dumps({"type": "text", "text": request.system})

@@ -95,7 +95,9 @@ class ModelRequest:
     """Said after everything else, for this request only: never kept, never cached."""
     forbids_tools: bool = False
     """The model must not call a tool; `tools` are sent all the same, being part of what is
-    cached."""
+    cached. At Anthropic the messages that are cached are lost by it, tools and system prompt
+    are not: where words may do, leave it at words. Some servers know of words only, so that a
+    call may come nevertheless."""
 
 
 @dataclass(frozen=True, slots=True)

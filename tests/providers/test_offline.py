@@ -20,6 +20,7 @@ from crush_kernel.errors import (
     RateLimited,
 )
 from crush_kernel.history.repair import repair
+from crush_kernel.history.summary import instruction
 from crush_kernel.messages import (
     Media,
     Message,
@@ -389,6 +390,16 @@ async def test_a_call_without_arguments_is_told_without_them() -> None:
     reply = await reply_to(OfflineModel(INFO, script=PLAIN), (*history, user("recap")))
 
     assert text_of(reply) == "1. `go` – I called `fetch`."
+
+
+async def test_a_summary_is_a_list_of_what_was_done() -> None:
+    history = (user("run `ls`"), *called("bash", "a.py"), Message("assistant", (Text("So."),)))
+    asked = user(instruction(wishes="the files", max_words=100))
+
+    reply = await reply_to(OfflineModel(INFO, script=PLAIN), (*history, asked))
+
+    assert calls_of(reply) == ()
+    assert text_of(reply) == "1. `` run `ls` `` – I ran."
 
 
 async def test_a_script_that_has_said_everything_says_so() -> None:

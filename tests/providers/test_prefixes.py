@@ -233,12 +233,10 @@ def test_words_like_the_beginning_of_a_message_do_not_mislead() -> None:
     assert end == {"role": "user", "content": f"{trap}\n\nHey."}
 
 
-def test_anthropic_forbids_tools_in_words_since_another_choice_loses_the_cache() -> None:
-    request = ModelRequest("s", TALK, TOOLS, reminder="Hey.", forbids_tools=True)
+def test_anthropic_forbids_tools_and_keeps_them() -> None:
+    request = ModelRequest("s", TALK, TOOLS, forbids_tools=True)
     body = json.loads(anthropic_wire.RequestEncoder(INFO, use_cache=True).encode(request))
-    assert "tool_choice" not in body
-    assert len(body["tools"]) == 2
-    assert body["messages"][-1]["content"][-1]["text"] == f"Hey.\n\n{NO_CALLS}"
+    assert (body["tool_choice"], len(body["tools"])) == ({"type": "none"}, 2)
 
 
 def test_openai_forbids_tools_and_keeps_them() -> None:
@@ -318,17 +316,26 @@ async def test_all_that_was_sent_before_is_read_from_the_cache(
 
 
 @pytest.mark.anyio
-async def test_a_last_request_that_forbids_tools_shares_the_prefix(provider: FakeProvider) -> None:
+@pytest.mark.parametrize(
+    ("forbids_tools", "whole"),
+    [
+        pytest.param(False, True, id="in words"),
+        pytest.param(True, False, id="forbidding tools, less the messages"),
+    ],
+)
+async def test_a_last_request_with_another_limit_shares_the_prefix(
+    provider: FakeProvider, *, forbids_tools: bool, whole: bool
+) -> None:
     provider.meter.measures_usage = True
     provider.play(lambda _: say("ok"))
     *_, last = growing(1)
-    end = user(Text("Summarise it."))
+    messages = (*last.messages, user(Text("Summarise it.")))
+    summary = replace(last, messages=messages, max_output_tokens=4_000, forbids_tools=forbids_tools)
     async with asked(provider, "anthropic") as model:
         before = await usage_of(model, last)
-        messages = (*last.messages, end)
-        summary = replace(last, messages=messages, max_output_tokens=4_000, forbids_tools=True)
         after = await usage_of(model, summary)
-    assert after.cache_read_tokens == before.cache_write_tokens > 0
+    assert 0 < after.cache_read_tokens <= before.cache_write_tokens
+    assert (after.cache_read_tokens == before.cache_write_tokens) is whole
 
 
 @pytest.mark.anyio

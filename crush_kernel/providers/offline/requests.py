@@ -34,6 +34,8 @@ from crush_kernel.providers.offline.words import (
 
 def plan(prompt: str) -> Intent | None:
     """Return what `prompt` asks for, `None` if that is not clear beyond doubt."""
+    if _SUMMARY.search(prompt):
+        return Recap()
     request = plain_request(prompt)
     if not request.words or request.is_negated:
         return None
@@ -43,6 +45,9 @@ def plan(prompt: str) -> Intent | None:
             return intent
     return None
 
+
+_SUMMARY = re.compile(r"this conversation is about to be replaced by a summary", re.IGNORECASE)
+"""In what the agent asks when a conversation has become too long, in many words."""
 
 _EXTENSIONS: Mapping[str, str] = {
     "c": "c",
