@@ -2,6 +2,7 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
+import { IDocumentManager } from '@jupyterlab/docmanager';
 import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
@@ -14,12 +15,13 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
   description: 'Keeps what the kernel knows in the notebook, and shows it.',
   autoStart: true,
   requires: [ICrushNotebooks, INotebookTracker],
-  optional: [ITranslator],
+  optional: [ITranslator, IDocumentManager],
   activate: (
     _: JupyterFrontEnd,
     notebooks: ICrushNotebooks,
     tracker: INotebookTracker,
-    translator: ITranslator | null
+    translator: ITranslator | null,
+    documents: IDocumentManager | null
   ): void => {
     const trans = (translator ?? nullTranslator).load('crush_kernel');
     let sessions: NotebookSessions | null = null;
@@ -49,9 +51,13 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
       .forEach(panel => void add(panel));
     // While its kernel starts, so that the kernel hears of the cells before one is run.
     tracker.widgetAdded.connect(() => void load());
-    NotebookActions.executionScheduled.connect((_, { notebook }) =>
-      sessions?.tellCells(notebook)
-    );
+    NotebookActions.executionScheduled.connect((_, { notebook }) => {
+      const session = sessions?.get(notebook);
+      session?.tellCells();
+      if (documents?.autosave) {
+        session?.save();
+      }
+    });
   }
 };
 

@@ -102,6 +102,23 @@ export class NotebookSession implements IDisposable {
     }
   }
 
+  /**
+   * Save what the notebook holds, so that a cell which begins to run is in the file whatever
+   * happens to this page; does nothing where nothing changed or saving is not ours to do.
+   */
+  save(): void {
+    const { contentsModel } = this._context;
+    const isWritable = !this._model.readOnly && contentsModel?.writable;
+    if (this._isSaving || !this._model.dirty || !isWritable) {
+      return;
+    }
+    // The server saves what people edit together.
+    if (!this._model.collaborative) {
+      // JupyterLab tells the user of a failure itself.
+      this._context.save().catch(() => undefined);
+    }
+  }
+
   private _greeting(): readonly [IOpening, ...PageMessage[]] {
     this._alive.clear();
     this._order.reset();
@@ -258,6 +275,7 @@ export class NotebookSession implements IDisposable {
 
   /** A save holds what was there when it began. */
   private _onSaveState(_: unknown, state: Private.SaveState): void {
+    this._isSaving = state === 'started';
     if (state === 'started') {
       this._wroteSinceSave = false;
       this._comm.send({ method: 'saving' });
@@ -292,6 +310,7 @@ export class NotebookSession implements IDisposable {
   private _steering: string | null = null;
   private _isStaleHeard = false;
   private _kernel = '';
+  private _isSaving = false;
   private _wroteSinceSave = false;
   private _isScheduled = false;
   private _isDisposed = false;

@@ -39,13 +39,14 @@ export class NotebookSessions {
     }
   }
 
-  /** Tell the kernel of `notebook` which cells there are, before one of them is run. */
-  tellCells(notebook: Notebook): void {
+  /** Return the session of `notebook`, `null` if it has none. */
+  get(notebook: Notebook): NotebookSession | null {
     for (const [panel, view] of this._views) {
       if (panel.content === notebook) {
-        view?.session.tellCells();
+        return view?.session ?? null;
       }
     }
+    return null;
   }
 
   private _show(notebook: Notebook, session: NotebookSession): Private.IView {

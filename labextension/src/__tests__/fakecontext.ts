@@ -156,6 +156,7 @@ export class FakeContext {
   readonly saveState = new Signal<this, string>(this);
   readonly pathChanged = new Signal<this, string>(this);
   path = 'folder/notebook.ipynb';
+  contentsModel: { writable: boolean } | null = { writable: true };
 
   get localPath(): string {
     return this.path;
@@ -204,7 +205,7 @@ export class FakeContext {
     this._emitKernel(kernel, kernel);
   }
 
-  save(during: () => void = () => undefined): void {
+  async save(during: () => void = () => undefined): Promise<void> {
     this.saveState.emit('started');
     during();
     this.model.dirty = false;

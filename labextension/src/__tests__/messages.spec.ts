@@ -35,7 +35,7 @@ test('the page tells what the kernel expects', async () => {
   messages.fromKernel.forEach(message => comm.hear(message));
   model.sharedModel.addCell({ cell_type: 'code', id: 'c' });
   await settled();
-  context.save();
+  void context.save();
   context.rename('folder/other.ipynb');
   messages.fromKernelToPages.forEach(message => comm.hear(message));
   session.say(session.steering!, 'Use a branch.');

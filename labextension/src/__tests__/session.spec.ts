@@ -281,7 +281,7 @@ describe('the comm', () => {
     context.setStatus('idle');
     context.restart();
     context.rename('other.ipynb');
-    context.save();
+    void context.save();
     await settled();
 
     expect(session.isDisposed).toBe(true);
@@ -457,7 +457,7 @@ describe('a save', () => {
   test('is told when it begins and when it has succeeded', async () => {
     const { context, kernel } = await opened();
 
-    context.save(() =>
+    void context.save(() =>
       expect(kernel.comm.sent).toEqual([{ method: 'saving' }])
     );
 
@@ -493,12 +493,57 @@ describe('a save', () => {
   ])('that %s came too late for leaves the notebook dirty', async (_, data) => {
     const { context, kernel, model } = await opened();
 
-    context.save(() => kernel.comm.hear(data));
+    void context.save(() => kernel.comm.hear(data));
     expect(model.dirty).toBe(true);
     expect(kernel.comm.sentOf('saved')).toHaveLength(1);
 
-    context.save();
+    void context.save();
     expect(model.dirty).toBe(false);
+  });
+
+  test('is made before a cell runs, if there is something to save', async () => {
+    const { kernel, model, session } = await opened();
+    session.save();
+    expect(kernel.comm.sent).toEqual([]);
+
+    model.dirty = true;
+    session.save();
+
+    expect(model.dirty).toBe(false);
+    expect(kernel.comm.sentOf('saved')).toHaveLength(1);
+  });
+
+  test.each<[string, (place: Awaited<ReturnType<typeof opened>>) => void]>([
+    [
+      'to a file that is read-only',
+      ({ context }) => (context.contentsModel = { writable: false })
+    ],
+    [
+      'to a file that is not there yet',
+      ({ context }) => (context.contentsModel = null)
+    ],
+    ['of what is read-only here', ({ model }) => (model.readOnly = true)],
+    ['beside another one', ({ context }) => context.saveState.emit('started')]
+  ])('%s is not made', async (_, make) => {
+    const place = await opened();
+    place.model.dirty = true;
+    make(place);
+
+    place.session.save();
+
+    expect(place.kernel.comm.sentOf('saved')).toEqual([]);
+  });
+
+  test('of what people edit together is left to the server', async () => {
+    const { context, model, session } = await opened(new FakeKernel(), {
+      collaborationEnabled: true
+    });
+    const save = jest.spyOn(context, 'save');
+    model.dirty = true;
+
+    session.save();
+
+    expect(save).not.toHaveBeenCalled();
   });
 
   test('by the server of what people edit together is told', async () => {

@@ -71,7 +71,7 @@ test('two notebooks have a session each', async () => {
   one.context.model.sharedModel.deleteCell(0);
   other.context.model.sharedModel.deleteCell(0);
 
-  sessions.tellCells(other.asPanel().content);
+  sessions.get(other.asPanel().content)?.tellCells();
 
   expect(commsOf(one.context)).toHaveLength(1);
   expect(commsOf(one.context)[0].sent).toEqual([]);
