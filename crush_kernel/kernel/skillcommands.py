@@ -24,7 +24,8 @@ async def skills(call: CommandCall) -> str:
             hint=f"Write /skills alone, or /{call.arguments.split()[0]} to use that skill.",
         )
     found = await call.runtime.prompts.found_skills()
-    loaded = loaded_skills(call.runtime.session.conversation.seen_from(call.cell_id))
+    above = call.runtime.session.conversation.shares_above(call.cell_id)
+    loaded = loaded_skills(message for _, messages in above for message in messages)
     return "\n\n".join(_sections(found, loaded))
 
 
