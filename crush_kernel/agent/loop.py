@@ -45,6 +45,7 @@ from crush_kernel.prompt.system import SystemPrompt
 from crush_kernel.providers.base import (
     ModelRequest,
     ReasoningDelta,
+    Stop,
     StreamEvent,
     TextDelta,
     ToolCallStart,
@@ -243,5 +244,7 @@ def _news(event: StreamEvent) -> Event | None:
             return ReasoningAdded(text)
         case ToolCallStart(id=call_id, name=name):
             return ToolCallWritten(call_id, name)
+        case Stop(unknown=word) if word:
+            return Notice(f"The provider ended the reply for a reason of its own: {word}.")
         case _:
             return None

@@ -43,6 +43,9 @@ _STOPS: Final[Mapping[str, StopReason]] = {
 }
 """Reasons to stop; one that is not known means that the reply is over."""
 
+MAX_WORD: Final = 100
+"""Characters of a reason that is not known."""
+
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 _Event: TypeAlias = dict[str, JsonValue]
@@ -119,7 +122,8 @@ class ReplyDecoder:
                 self.is_done = True
                 if self._reason == _WINDOW_IS_FULL and not self._blocks:
                     raise overfull(self._provider)
-                return (Stop(_STOPS.get(self._reason, "end_turn")),)
+                unknown = "" if self._reason in _STOPS else self._reason[:MAX_WORD]
+                return (Stop(_STOPS.get(self._reason, "end_turn"), unknown),)
             case "error":
                 raise self._failure(_object(event, "error"))
             case _:

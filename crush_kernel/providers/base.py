@@ -153,6 +153,8 @@ class Stop:
     """The provider says that the reply is complete. A stream without it was cut off."""
 
     reason: StopReason
+    unknown: str = ""
+    """The provider's own word, if it is none that we know."""
 
 
 StreamEvent = (

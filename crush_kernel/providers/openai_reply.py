@@ -46,6 +46,9 @@ _STOPS: Final[Mapping[str, StopReason]] = {
 }
 """Reasons to stop; what else servers make up means that the reply is over."""
 
+MAX_WORD: Final = 100
+"""Characters of a reason that is not known."""
+
 _FAILED_STOPS: Final = frozenset(("error", "insufficient_system_resource"))
 """Reasons that mean that the reply is broken, not over."""
 
@@ -118,7 +121,8 @@ class ReplyDecoder:
         stop = self._stop_reason()
         if stop == "max_tokens" and not self._blocks and not self._has_thought():
             raise overfull(self._provider)
-        yield Stop(stop)
+        is_known = not self._reason or self._reason in _STOPS
+        yield Stop(stop, "" if is_known else self._reason[:MAX_WORD])
 
     def _tail(self) -> Iterator[StreamEvent]:
         """Yield what the last event says if it lacks only its blank line."""

@@ -467,3 +467,9 @@ async def test_what_a_provider_reports_counts_more_than_our_estimate() -> None:
     assert isinstance(finished, TurnFinished)
     assert finished.context_tokens == 12
     assert not calls_of(turn.agent.conversation.running[-1])
+
+
+async def test_a_reply_that_ends_for_an_unknown_reason_says_so() -> None:
+    turn = bench(lambda _: [TextDelta(0, "hm"), Stop("end_turn", "moon_phase")])
+    await turn.run()
+    assert any("moon_phase" in notice for notice in turn.notices())
