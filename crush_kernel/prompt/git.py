@@ -15,7 +15,9 @@ Source: git-config, git-status; "safe.directory" and `GIT_NO_LAZY_FETCH` in git'
 import logging
 import os
 import shutil
+import stat
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +46,9 @@ MAX_OUTPUT_BYTES = 256 * 1024
 
 _MAX_REASON_CHARACTERS = 200
 _REAP_LIMIT_S = 0.5
+
+_TICK_NS = 2_000_000_000
+"""See `diskcache`."""
 
 _KEPT = frozenset(
     ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM", "GIT_EXEC_PATH")
@@ -113,6 +118,8 @@ class Git:
         self._root = project_root
         self._environ = git_environment(environ, project_root)
         self._program = _find_git(environ)
+        self._filters: tuple[tuple[object, ...], Mapping[str, str]] | None = None
+        """What switches filters off, and the state of the configuration that it was made from."""
         self._latest: GitFacts | None = None
         self._asked_s = 0.0
         self._is_late = False
@@ -174,10 +181,24 @@ class Git:
         return GitFacts(**answers)
 
     async def _status(self) -> GitAnswer:
+        switches = await self._switches()
+        if isinstance(switches, GitAnswer):
+            return switches
+        return await self._run(*_STATUS, env=switches)
+
+    async def _switches(self) -> Mapping[str, str] | GitAnswer:
+        """Return what switches off the repository's filters, or why that is not known."""
+        signature = _config_signature(self._root)
+        if self._filters is not None and self._filters[0] == signature:
+            return self._filters[1]
         names = await self._run(*_CONFIG)
         if names.failure:
             return names
-        return await self._run(*_STATUS, env=_without_filters(names.output))
+        switches = _without_filters(names.output)
+        # A configuration that includes others can change without a change of its own.
+        is_whole = signature is not None and b"\0include" not in names.output
+        self._filters = (signature, switches) if signature is not None and is_whole else None
+        return switches
 
     async def _run(self, *arguments: str, env: Mapping[str, str] | None = None) -> GitAnswer:
         """Run one git command in the folder and return what it printed."""
@@ -214,6 +235,28 @@ def _path_of(environ: Mapping[str, str]) -> str:
 
 def _find_git(environ: Mapping[str, str]) -> str | None:
     return shutil.which("git", path=_path_of(environ))
+
+
+def _config_signature(root: Path) -> tuple[object, ...] | None:
+    """Return what changes with the repository's configuration.
+
+    `None` if that cannot be said: it lies elsewhere, or was changed a moment ago.
+    """
+    facts = (_facts(root / ".git" / name) for name in ("", "config", "config.worktree"))
+    folder, *files = facts
+    if folder is None or not stat.S_ISDIR(folder.st_mode):
+        return None
+    newest_ns = max((each.st_ctime_ns for each in files if each), default=0)
+    if newest_ns + _TICK_NS > time.time_ns():
+        return None
+    return tuple(each and (each.st_ino, each.st_size, each.st_ctime_ns) for each in files)
+
+
+def _facts(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
 
 
 def _without_filters(listed: bytes) -> dict[str, str]:

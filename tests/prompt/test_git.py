@@ -222,6 +222,20 @@ async def test_a_repository_runs_nothing(tmp_path: Path, name: str) -> None:
         assert trace.exists()
 
 
+async def test_a_filter_that_is_added_later_is_not_run(tmp_path: Path) -> None:
+    folder = make_repository(tmp_path / "repository", "one")
+    os.utime(folder / ".git/config", (1, 1))
+    trace = tmp_path / "trace"
+    asking = Git(cwd=folder, project_root=folder, environ=ENVIRON)
+    for number in range(2):
+        await asking.facts()
+        if number == 0:
+            _filtered("x")(folder, f"touch {trace}")
+    assert not trace.exists()
+    _run_unprotected(folder)
+    assert trace.exists()
+
+
 def _run_unprotected(folder: Path) -> None:
     for command in ("status", "log"):
         subprocess.run(
