@@ -23,6 +23,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from crush_kernel.agent.title import SYSTEM
 from crush_kernel.messages import JsonObject, Usage
 from tests.fakes.provider.anthropic_api import AnthropicDialect
 from tests.fakes.provider.delivery import PlannedStream, plan_steps
@@ -35,7 +36,11 @@ from tests.fakes.provider.replies import (
     HttpReply,
     RawReply,
     Reply,
+    say,
 )
+
+_TITLE = SYSTEM[:40].encode()
+"""In each request for a title."""
 
 _WAIT_S = 10.0
 """How long a test waits for a request; long enough for two busy cores."""
@@ -89,6 +94,10 @@ class FakeProvider:
         self._arrival = threading.Condition()
         self.requests: list[Received] = []
         """Requests for a reply, oldest first, refused ones included."""
+        self.titles: list[Received] = []
+        """Requests for the title of a notebook, which come beside those of the script."""
+        self.title: Answer = say("A fake title")
+        """The answer to these."""
         self.visits: list[Received] = []
         """All other requests, such as for the list of models."""
         self.keys: frozenset[str] = frozenset()
@@ -135,7 +144,10 @@ class FakeProvider:
         if page is not None or dialect is None or received.method == "GET":
             self.visits.append(received)
             return _plain(page or self._visit(received))
-        self._keep(received)
+        if _TITLE in received.raw:
+            self.titles.append(received)
+        else:
+            self._keep(received)
         return self._reply(received, dialect)
 
     def _dialect(self, received: Received) -> Dialect | None:
@@ -210,6 +222,8 @@ class FakeProvider:
         return not self.keys or key in self.keys
 
     def _next_answer(self, received: Received) -> Answer:
+        if _TITLE in received.raw:
+            return self.title
         if self._script is not None:
             return self._script(received)
         if not self._answers:
