@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 
 from crush_kernel.cli.runevents import PermissionDenied, RunEvent, Text, ToolAnswered, ToolCalled
+from crush_kernel.history.summary import is_summary
 from crush_kernel.history.turn import Turn
 from crush_kernel.kernel.plaintext import visible
 from crush_kernel.messages import Message, ToolResult, calls_of, text_of
@@ -65,7 +66,7 @@ class TurnNews:
 
     def _prompt(self, message: Message) -> Iterator[RunEvent]:
         """Yield a denial for each file that a prompt mentions and that may not be read."""
-        for part in message.parts[1:]:
+        for part in () if is_summary(message) else message.parts[1:]:
             if isinstance(part, TextPart) and _DENIED_ATTACHMENT in part.text[:MAX_INPUT_CHARS]:
                 self.denied += 1
                 yield PermissionDenied(self.cell, "attach", line(part.text.strip("[]")))

@@ -12,8 +12,10 @@ from html import escape as escape_html
 from pathlib import Path
 from typing import Final
 
+from crush_kernel.agent.events import SummaryFinished
 from crush_kernel.history.conversation import count_calls
 from crush_kernel.history.record import write_turn
+from crush_kernel.history.summary import is_summary, summary_text
 from crush_kernel.history.turn import Turn
 from crush_kernel.kernel import render
 from crush_kernel.kernel.markdown import escape, fenced, neutralize
@@ -24,7 +26,6 @@ from crush_kernel.messages import (
     Part,
     Reasoning,
     ShellCommand,
-    SummaryMark,
     Text,
     ToolCall,
     ToolResult,
@@ -94,7 +95,10 @@ def _section(number: int, turn: Turn, picture: Picture) -> Iterator[str]:
     parts = [part for message in turn.messages for part in message.parts]
     results = {part.call_id: part for part in parts if isinstance(part, ToolResult)}
     for message in turn.messages:
-        if message.role == "user":
+        if is_summary(message):
+            yield render.summary(SummaryFinished(summary_text(message), 0, 0)).markdown
+            yield from map(_other, message.parts)
+        elif message.role == "user":
             yield from (_asked(part, picture) for part in message.parts)
         elif message.role == "assistant":
             for part in message.parts:
@@ -132,8 +136,6 @@ def _said(part: Part, results: dict[str, ToolResult]) -> str:
 
 def _other(part: Part) -> str:
     match part:
-        case SummaryMark():
-            return render.notice("A summary of what was said before:").markdown
         case Opaque():
             return render.notice("Something that this version cannot show.").markdown
         case _:
