@@ -325,12 +325,12 @@ class Runtime:
     async def warm_up(self) -> None:
         """Do ahead what the first turn would do: compile, import the SDK, open the client."""
         await anyio.to_thread.run_sync(self.session.redactor.redact, "")
-        self.prompts.begin_turn()
-        await self.prompts.parts()
         try:
             await self.model()
         except CrushKernelError:
             logger.info("no model to warm up; the first turn will say why", exc_info=True)
+        self.prompts.begin_turn()
+        await self.prompts.parts()
 
     async def _open(self, info: ModelInfo) -> Model:
         # In a thread: the first import of a vendor's SDK takes a second.
