@@ -200,8 +200,8 @@ def summary_message(text: str, kept: Kept, *, covers: str = "") -> Message:
 def summary_text(message: Message) -> str:
     """Return the words of a summary, as they were written."""
     first = next((part.text for part in message.parts if isinstance(part, Text)), "")
-    _, _, text = first.partition("<summary>\n")
-    return text.removesuffix("\n</summary>") or first
+    _, lead, text = first.partition("<summary>\n")
+    return text.removesuffix("\n</summary>") if lead else first
 
 
 def requests_of(turns: Sequence[Turn]) -> tuple[Message, ...]:
