@@ -67,7 +67,7 @@ def notebook_in(folder: Path, cells: list[str]) -> Path:
 
 def shown(run: Run) -> list[str]:
     """Return what each cell shows, without what differs from run to run and place to place."""
-    varies = r"\d+(\.\d+)? s\b|/\S*/case\b|&#126;[\d.]+( k)?|\d+ tokens"
+    varies = r"\d+(\.\d+)? s\b|/\S*/case\b|&#126;[\d.]+( k)?|[\d.]+( k)? tokens"
     return [re.sub(varies, "…", markdown(cell)) for cell in run.notebook.cells]
 
 
