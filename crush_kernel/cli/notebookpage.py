@@ -18,6 +18,9 @@ VERSION: Final = 1
 OnTurn = Callable[[str, Json], None]
 """Takes a cell id and the record of its turn."""
 
+OnNotice = Callable[[str], None]
+"""Takes a sentence that the user should know."""
+
 OnSaid = Callable[[str, int, list[Any]], None]
 """Takes a cell id and messages of its turn, which goes on, from the one of that index on."""
 
@@ -25,7 +28,15 @@ OnSaid = Callable[[str, int, list[Any]], None]
 class NotebookPage:
     """One notebook that is open in front of the kernel."""
 
-    def __init__(self, notebook: Notebook, path: Path, *, on_turn: OnTurn, on_said: OnSaid) -> None:
+    def __init__(
+        self,
+        notebook: Notebook,
+        path: Path,
+        *,
+        on_turn: OnTurn,
+        on_said: OnSaid,
+        on_notice: OnNotice,
+    ) -> None:
         """Show `notebook`, which is saved at `path`.
 
         Args:
@@ -33,11 +44,13 @@ class NotebookPage:
             path: absolute.
             on_turn: is told of each record that comes, after it was written.
             on_said: is told what is said in a turn before there is a record.
+            on_notice: is told what the user should know.
         """
         self._notebook = notebook
         self._path = path
         self._on_turn = on_turn
         self._on_said = on_said
+        self._on_notice = on_notice
         self._index = {cell["id"]: index for index, cell in enumerate(notebook["cells"])}
         self.running: str | None = None
         """The cell that runs; its outputs come with its own messages."""
@@ -62,6 +75,7 @@ class NotebookPage:
         """Take in what the kernel says, and return what there is to say to it."""
         match data:
             case {"method": "turn", "cell_id": str() as cell_id, "record": record}:
+                self._rewrite(cell_id, data.get("source"))
                 return list(self._turn(cell_id, record))
             case {
                 "method": "said",
@@ -70,6 +84,8 @@ class NotebookPage:
                 "messages": list(),
             }:
                 self._on_said(cell_id, max(0, index), data["messages"])
+            case {"method": "notice", "text": str() as text}:
+                self._on_notice(text)
             case {"method": "session", "record": dict(), "revision": int() as revision}:
                 self._notebook["metadata"][KEY] = data["record"]
                 return [{"method": "ack", "session": revision}]
@@ -98,6 +114,12 @@ class NotebookPage:
                 self._on_turn(cell_id, told)
             case _:
                 pass
+
+    def _rewrite(self, cell_id: str, source: object) -> None:
+        """Have a cell say `source`, if it is a text."""
+        cell = self._cell(cell_id)
+        if cell is not None and isinstance(source, str):
+            cell["source"] = source
 
     def _repaint(self, told: Json) -> None:
         match told:

@@ -90,7 +90,11 @@ class NotebookRun:
         self._choices = choices
         self._report = report
         self._page = NotebookPage(
-            notebook, choices.place, on_turn=self._on_turn, on_said=self._on_said
+            notebook,
+            choices.place,
+            on_turn=self._on_turn,
+            on_said=self._on_said,
+            on_notice=lambda text: report(Warned(text)),
         )
         self._client = RunClient(notebook, self._page, new_manager)
         self._news: dict[str, TurnNews] = {}

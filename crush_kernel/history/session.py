@@ -64,6 +64,8 @@ class CellUpdate:
     outputs: Outputs | None = None
     """What the page missed; `None` if nothing."""
     execution_count: int | None = None
+    source: str | None = None
+    """What the cell is to say; `None` leaves its text alone."""
 
 
 class Session:

@@ -17,6 +17,7 @@ import ipywidgets  # pyright: ignore[reportMissingTypeStubs] - it has none
 from crush_kernel.agent.agent import Watcher
 from crush_kernel.agent.events import (
     Event,
+    Notice,
     ReasoningAdded,
     StepFinished,
     StepStarted,
@@ -266,6 +267,8 @@ class CellRunner:
                 finished.append(event)
             for shown in cell.keeper.watch(event):
                 display.on_event(shown)
+                if isinstance(shown, Notice):
+                    self._pages.noticed(cell.cell_id, shown.text)
             if is_alone and isinstance(event, (StepStarted, StepFinished)):
                 self._tell_runners(cell)
 

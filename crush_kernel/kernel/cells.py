@@ -1,7 +1,10 @@
 """What a cell is, from its text alone (design §3)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
+
+_ESCAPED: Final = ("/", "!", "%", "\\")
+"""What a backslash at the beginning of a cell takes the meaning from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,14 @@ def parse_cell(code: str) -> Cell:
             command = text[1:].strip()
             return Shell(command) if command else Empty()
         case "\\":
-            return Prompt(text[1:] if text[1:2] in ("/", "!", "%", "\\") else text)
+            return Prompt(text[1:] if text[1:2] in _ESCAPED else text)
         case _:
             return Prompt(text)
+
+
+def cell_text(cell: Prompt | Shell) -> str:
+    """Return a text that `parse_cell` reads as `cell`."""
+    if isinstance(cell, Shell):
+        return f"!{cell.command}"
+    is_escaped = cell.text.startswith(("/", "!", "\\"))
+    return f"\\{cell.text}" if is_escaped else cell.text

@@ -13,7 +13,9 @@ import anyio.to_thread
 from crush_kernel.errors import CommandError
 from crush_kernel.history.journal import StoredTurn
 from crush_kernel.history.redaction import Redactor
-from crush_kernel.history.turn import Turn
+from crush_kernel.history.summary import is_summary
+from crush_kernel.history.turn import Turn, source_digest
+from crush_kernel.kernel.cells import Prompt, Shell, cell_text
 from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
 from crush_kernel.kernel.export import FORMATS, export_name, exported
 from crush_kernel.kernel.plaintext import code_span, escape
@@ -58,8 +60,10 @@ async def versions(call: CommandCall) -> str | CommandAnswer:
     if word == "restore":
         number = _number(rest, "/versions restore 2 brings the second run back.")
         update = session.restore(cell_id, number)
+        source = _source(session.conversation.turns[cell_id])
         return CommandAnswer(
-            f"Run {number} stands in the cell above again, as its latest run.", updates=[update]
+            f"Run {number} stands in the cell above again, as its latest run.",
+            updates=[replace(update, source=source)],
         )
     if word:
         raise CommandError(
@@ -146,12 +150,21 @@ def _row(stored: StoredTurn, turn: Turn | None, current: Turn) -> str:
 
 
 def _asked(turn: Turn) -> str:
-    for part in turn.messages[0].parts if turn.messages else ():
+    prompt = next((message for message in turn.messages if not is_summary(message)), None)
+    if prompt is None and turn.messages:
+        return "/compact"
+    for part in prompt.parts if prompt is not None else ():
         if isinstance(part, Text):
-            return part.text
+            return cell_text(Prompt(part.text))
         if isinstance(part, ShellCommand):
-            return f"!{part.command}"
+            return cell_text(Shell(part.command))
     return "/new" if turn.is_start else ""
+
+
+def _source(turn: Turn) -> str | None:
+    """Return the text of the cell that made `turn`; `None` where it is not known exactly."""
+    text = _asked(turn)
+    return text if source_digest(text) == turn.source else None
 
 
 def _answered(turn: Turn) -> str:

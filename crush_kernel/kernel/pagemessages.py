@@ -58,14 +58,15 @@ def told_in_full(data: Message) -> Collection[str]:
 # What pages are told
 
 
-def turn_message(cell_id: str, record: Message | None) -> Message:
-    """Have a cell keep a turn, or none."""
-    return {"method": "turn", "cell_id": cell_id, "record": record}
+def turn_message(cell_id: str, record: Message | None, source: str | None = None) -> Message:
+    """Have a cell keep a turn, or none, and say `source` if there is one."""
+    message = {"method": "turn", "cell_id": cell_id, "record": record}
+    return message if source is None else {**message, "source": source}
 
 
 def turn_messages(updates: "Iterable[CellUpdate]") -> list[Message]:
     """Have cells keep what `updates` say."""
-    return [turn_message(each.cell_id, each.record) for each in updates]
+    return [turn_message(each.cell_id, each.record, each.source) for each in updates]
 
 
 def session_messages(session: "Session") -> list[Message]:
@@ -95,6 +96,11 @@ def _picture(shown: CellOutputs) -> Message:
 def said_message(cell_id: str, index: int, messages: Sequence[Any]) -> Message:
     """Tell what was said in a turn that goes on, from its message `index` on."""
     return {"method": "said", "cell_id": cell_id, "index": index, "messages": messages}
+
+
+def notice_message(cell_id: str, text: str) -> Message:
+    """Tell something that the user should know: one sentence."""
+    return {"method": "notice", "cell_id": cell_id, "text": text}
 
 
 def steering_message(cell_id: str, *, is_open: bool) -> Message:

@@ -26,6 +26,7 @@ from crush_kernel.kernel.pagemessages import (
     client_of,
     contents_of,
     data_of,
+    notice_message,
     outputs_message,
     ready_message,
     said_message,
@@ -194,10 +195,16 @@ class Pages:
 
         Pages see it in the outputs of the cell.
         """
-        said = said_message(cell_id, index, messages)
+        self._tell_runners(said_message(cell_id, index, messages))
+
+    def noticed(self, cell_id: str, text: str) -> None:
+        """Tell runners what the user should know about a turn; pages see it as well."""
+        self._tell_runners(notice_message(cell_id, text))
+
+    def _tell_runners(self, message: Message) -> None:
         for page in self._listening():
             if page.is_headless:
-                self._send(page, [said])
+                self._send(page, [message])
 
     def offer_steering(self, cell_id: str, say: Callable[[str], None]) -> None:
         """Have the pages offer to say something to the turn of a cell that is running."""

@@ -58,6 +58,8 @@ export interface ITurnMessage {
   readonly method: 'turn';
   readonly cellId: string;
   readonly record: ITurnRecord | null;
+  /** What the cell is to say; `null` leaves its text alone. */
+  readonly source: string | null;
 }
 
 /** A turn as it is kept; only these fields matter to the page. */
@@ -156,11 +158,12 @@ namespace Private {
     if (!isName(cellId)) {
       return null;
     }
+    const source = typeof data.source === 'string' ? data.source : null;
     if (record === null) {
-      return { method: 'turn', cellId, record: null };
+      return { method: 'turn', cellId, record: null, source };
     }
     return isTurnRecord(record)
-      ? { method: 'turn', cellId, record: plainCopy(record) }
+      ? { method: 'turn', cellId, record: plainCopy(record), source }
       : null;
   }
 

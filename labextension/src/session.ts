@@ -160,9 +160,12 @@ export class NotebookSession implements IDisposable {
     }
   }
 
-  private _onTurn({ cellId, record }: ITurnMessage): void {
+  private _onTurn({ cellId, record, source }: ITurnMessage): void {
     const cell = findCell(this._model, cellId);
     if (cell) {
+      if (source !== null && source !== cell.sharedModel.getSource()) {
+        cell.sharedModel.setSource(source);
+      }
       this._write(cell, record);
       this._order.noteWritten(cell, record);
       this._comm.send({

@@ -27,10 +27,17 @@ class Desk:
 
     notebook: Any = field(default_factory=lambda: copy.deepcopy(NOTEBOOK))
     turns: list[tuple[str, Json]] = field(default_factory=list[tuple[str, Json]])
+    notices: list[str] = field(default_factory=list[str])
     said: list[tuple[str, int, list[Any]]] = field(default_factory=list[tuple[str, int, list[Any]]])
 
     def __post_init__(self) -> None:
-        self.page = NotebookPage(self.notebook, PATH, on_turn=self._on_turn, on_said=self._on_said)
+        self.page = NotebookPage(
+            self.notebook,
+            PATH,
+            on_turn=self._on_turn,
+            on_said=self._on_said,
+            on_notice=self.notices.append,
+        )
 
     def _on_said(self, cell_id: str, index: int, messages: list[Any]) -> None:
         self.said.append((cell_id, index, messages))
@@ -154,6 +161,23 @@ def test_what_is_said_in_a_turn_that_goes_on_is_told_on(desk: Desk) -> None:
     assert desk.notebook == NOTEBOOK
 
 
+def test_a_notice_is_told_on_and_leaves_the_notebook_alone(desk: Desk) -> None:
+    message = {"method": "notice", "cell_id": "one", "text": "History from this file: 1 turn."}
+
+    assert desk.page.receive(message) == []
+
+    assert desk.notices == ["History from this file: 1 turn."]
+    assert desk.notebook == NOTEBOOK
+
+
+def test_a_cell_whose_earlier_run_comes_back_says_what_it_said_then(desk: Desk) -> None:
+    told = {"method": "turn", "cell_id": "one", "record": RECORD, "source": "As it ran."}
+
+    desk.page.receive(told)
+
+    assert desk.code.source == "As it ran."
+
+
 def test_the_last_list_of_stale_cells_counts(desk: Desk) -> None:
     desk.page.receive({"method": "stale", "cells": ["one", "two"]})
     desk.page.receive({"method": "stale", "cells": ["one"]})
@@ -188,6 +212,7 @@ def test_the_page_is_ready_when_the_kernel_says_so(desk: Desk) -> None:
         pytest.param(repaint(cell_id="two"), id="outputs of a text"),
         pytest.param({"method": "said", "cell_id": "one", "index": 1}, id="nothing said"),
         pytest.param({"method": "stale", "cells": "one"}, id="stale cells that are none"),
+        pytest.param({"method": "notice", "cell_id": "one"}, id="notice without words"),
     ],
 )
 def test_what_makes_no_sense_changes_nothing(desk: Desk, data: Json) -> None:

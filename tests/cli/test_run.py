@@ -232,6 +232,15 @@ def new_cell(text: str, cell_id: str) -> Any:  # noqa: ANN401 - nbformat carries
     return nbformat.v4.new_code_cell(text, id=cell_id)  # pyright: ignore[reportUnknownMemberType]
 
 
+def test_history_that_was_not_made_here_is_told_as_a_warning(ran: Place) -> None:
+    ran.edit(lambda notebook: notebook.cells.append(new_cell("look", "cell-5")))
+
+    done = ran.run()
+
+    (warning,) = done.those("warning")
+    assert "History from this file" in warning["text"]
+
+
 def test_all_runs_everything_anew(ran: Place) -> None:
     done = ran.run("--all")
 

@@ -14,7 +14,7 @@ from tests.fakes.kernel import clean_environment, kernel_specs
 
 nbformat: Any = untyped_nbformat
 
-LIMIT_S = 50
+LIMIT_S = 120
 """For one program from start to end; a hang is then a failure and not a stuck suite."""
 
 Notebook = Any

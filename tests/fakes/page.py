@@ -133,6 +133,8 @@ class Page:
         """Take in what the kernel says and yield the answers."""
         match data["method"]:
             case "turn":
+                if "source" in data and data["cell_id"] in self.ids:
+                    self[data["cell_id"]].source = data["source"]
                 yield from self._write(data["cell_id"], data["record"])
             case "session":
                 self.crush = deepcopy(data["record"])

@@ -1,8 +1,10 @@
 """What a cell is, from its text."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from crush_kernel.kernel.cells import Cell, Command, Empty, Prompt, Shell, parse_cell
+from crush_kernel.kernel.cells import Cell, Command, Empty, Prompt, Shell, cell_text, parse_cell
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,10 @@ from crush_kernel.kernel.cells import Cell, Command, Empty, Prompt, Shell, parse
 )
 def test_the_first_character_decides(code: str, cell: Cell) -> None:
     assert parse_cell(code) == cell
+
+
+@given(st.text())
+def test_a_cell_is_written_so_that_it_reads_as_the_same(text: str) -> None:
+    cell = parse_cell(text)
+    if isinstance(cell, (Prompt, Shell)):
+        assert parse_cell(cell_text(cell)) == cell

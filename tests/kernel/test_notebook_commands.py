@@ -181,6 +181,7 @@ def test_earlier_runs_are_listed_and_come_back(
     tab.wait(lambda: tab.page.turns[cell] == f"{cell}.3")
     assert "Reply two." in tab.page[cell].shown
     assert "Reply new." not in tab.page[cell].shown
+    assert tab.page[cell].source == "Ask two."
     run(tab, 3, "Ask three.")
     assert "Reply two." in desk.sent
     assert "Reply new." not in desk.sent

@@ -56,7 +56,11 @@ def test_the_kernel_says_what_pages_expect(tmp_path: Path) -> None:
         await office.run("b", "two")
         office.pages.said("a", 1, [{"role": "assistant"}])
         await office.run("a", "again")
+        office.pages.noticed("a", "History from this file: 1 turn.")
         office.pages.tell_turns([CellUpdate("b", None)], office.live.session)
+        record = office.live.session.conversation.turns["a"].record
+        restored = CellUpdate("b", record, source="What it said when it ran.")
+        office.pages.tell_turns([restored], office.live.session)
         office.pages.show([Mirror().restore("a", [], 3)])
         await office.settle()
         return runner.heard
@@ -111,6 +115,7 @@ def test_the_kernel_understands_what_pages_say() -> None:
     assert recorder.calls == [
         ("load", "s1", ["a.1", None], "notebook.ipynb"),
         ("acknowledged", "a", "a.2", 3),
+        ("acknowledged", "b", "b.1", 1),
         ("rearrange", ["a", "b", "c"], {"c"}),
         ("saving",),
         ("saved",),
@@ -159,6 +164,7 @@ class Runner:
             Path("/home/me/work.ipynb"),
             on_turn=self._note,
             on_said=self._note,
+            on_notice=self._note,
         )
 
     def _note(self, *told: object) -> None:
@@ -201,4 +207,4 @@ def test_the_page_of_the_tests_says_what_a_page_does() -> None:
 
     answers = [answer for message in MESSAGES["fromKernel"] for answer in page.hear(message)]
     page.cells.append(PageCell("c"))
-    assert [*answers, page.news()] == MESSAGES["fromPage"][:4]
+    assert [*answers, page.news()] == MESSAGES["fromPage"][:5]

@@ -71,7 +71,7 @@ def test_the_wheel_brings_the_notebooks_but_nothing_private(wheel: zipfile.Path)
     ]
 
     assert "crush_kernel/notebooks/tour.ipynb" in names
-    private = [name for name in names if re.search(r"/\.|__pycache__|node_modules|\.db", name)]
+    private = [name for name in names if re.search(r"/\.|__pycache__|node_modules|\.db(-|$)", name)]
     assert private == []
     assert {name.split("/")[0].split("-")[0] for name in names} == {"crush_kernel"}
 

@@ -12,12 +12,12 @@ test.each([
   [
     'a turn',
     { method: 'turn', cell_id: 'c1', record: RECORD },
-    { method: 'turn', cellId: 'c1', record: RECORD }
+    { method: 'turn', cellId: 'c1', record: RECORD, source: null }
   ],
   [
     'a turn that is gone',
     { method: 'turn', cell_id: 'c1', record: null },
-    { method: 'turn', cellId: 'c1', record: null }
+    { method: 'turn', cellId: 'c1', record: null, source: null }
   ],
   [
     'the session',
@@ -160,7 +160,8 @@ test('a key that would change what an object inherits is left out, at any depth'
       turn: 'c1.1',
       revision: 1,
       messages: [{ constructor: { a: 1 } }]
-    }
+    },
+    source: null
   });
   expect(JSON.stringify(message)).not.toContain('__proto__":{');
   expect(({} as { polluted?: boolean }).polluted).toBeUndefined();

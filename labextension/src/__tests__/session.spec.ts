@@ -453,6 +453,21 @@ test('a new path is told', async () => {
   ]);
 });
 
+test('a cell whose earlier run comes back says what it said then', async () => {
+  const { kernel, model } = await opened();
+  const [a, b] = [...model.cells].map(({ sharedModel }) => sharedModel);
+
+  kernel.comm.hear({
+    method: 'turn',
+    cell_id: 'a',
+    record: TURN,
+    source: 'As it ran.'
+  });
+
+  expect(a.getSource()).toBe('As it ran.');
+  expect(b.getSource()).toBe('prompt of b');
+});
+
 describe('a save', () => {
   test('is told when it begins and when it has succeeded', async () => {
     const { context, kernel } = await opened();
