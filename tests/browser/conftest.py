@@ -6,7 +6,15 @@ from collections.abc import Callable, Generator
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from tests.browser.jupyter import App, Notebook, Server, chromium, jupyter_server, write_notebook
+from tests.browser.jupyter import (
+    TIMEOUT_MS,
+    App,
+    Notebook,
+    Server,
+    chromium,
+    jupyter_server,
+    write_notebook,
+)
 from tests.fakes.offline import offline_script
 
 ARGUMENTS = (
@@ -17,7 +25,7 @@ ARGUMENTS = (
 OpenNotebook = Callable[..., Notebook]
 
 # Five seconds, as it comes, are short on two busy cores.
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 # Not for the session: while Playwright runs, no other test of the process can have a loop.

@@ -3,7 +3,7 @@
 import json
 import re
 import signal
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -12,21 +12,13 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenNotebook
-from tests.browser.jupyter import TIMEOUT_MS, Notebook
+from tests.browser.jupyter import Notebook
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(240)]
 
 MODEL = "window.jupyterapp.shell.currentWidget.content.model"
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def patience() -> Generator[None]:
-    """Wait for what a busy machine shows late; Playwright's own limit is five seconds."""
-    expect.set_options(timeout=TIMEOUT_MS)
-    yield
-    expect.set_options(timeout=5_000)
 
 
 def kept_turn(notebook: Notebook, index: int) -> dict[str, Any] | None:
@@ -144,6 +136,22 @@ def test_a_turn_goes_on_in_a_page_that_is_loaded_again(open_notebook: OpenNotebo
     expect(notebook.output(0)).to_contain_text("interrupted")
     assert wait_kept(notebook, 0, "cell-0.1")["end"] == "interrupted"
     assert notebook.complaints == []
+
+
+def test_a_new_cell_is_in_the_file_before_it_runs(open_notebook: OpenNotebook) -> None:
+    notebook = open_notebook("hello")
+    notebook.command("notebook:insert-cell-below")
+    expect(notebook.cell(1)).to_be_visible()
+    notebook.page.evaluate(
+        f"() => {MODEL}.cells.get(1).sharedModel.setSource('stream for ever')",
+    )
+    notebook.start(1)
+    expect(notebook.output(1)).to_contain_text("word word")
+    reload(notebook)
+    expect(notebook.output(1)).to_contain_text("word word")
+    assert prompt(notebook, 1) == "[*]:"
+    notebook.command("notebook:interrupt-kernel")
+    expect(notebook.output(1)).to_contain_text("interrupted")
 
 
 def test_a_question_is_answered_in_a_page_that_is_loaded_again(open_notebook: OpenNotebook) -> None:
