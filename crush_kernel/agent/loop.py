@@ -203,8 +203,7 @@ class TurnLoop:
                 is_estimated=True,
             )
             message = replace(message, usage=usage)
-        else:
-            self.window.reported(usage)
+        self.window.reported(usage)
         self.conversation.append(message)
         logger.info("reply %d of %s: %s, %s", self.steps, message.model, message.stop, usage)
         self.emit(StepFinished(usage, usage.context_tokens))

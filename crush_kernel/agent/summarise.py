@@ -10,11 +10,12 @@ pieces that are summarised one after another; if all fails, an outline is made w
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from crush_kernel.agent.requests import Requests
 from crush_kernel.errors import ContextTooLong
-from crush_kernel.history.estimate import Gauge, tokens_of
+from crush_kernel.history.estimate import Gauge, tokens_of, tokens_of_text
 from crush_kernel.history.excerpt import elided, in_few_pieces, outline, pieces
 from crush_kernel.history.summary import budget_of, instruction
 from crush_kernel.messages import Message, Text, Usage, calls_of, text_of
@@ -52,12 +53,10 @@ class Task:
     tools: tuple[ToolSpec, ...]
     messages: Callable[[], tuple[Message, ...]]
     """Repaired; made anew when something of it was refused."""
-    window: int
-    """Of the model; zero if it is not known."""
-    used: int
-    """What a request with all of it fills of the window."""
-    fixed: int
-    """Estimated tokens of system prompt and tools."""
+    tool_tokens: int
+    """Our own count of `tools`."""
+    used: Callable[[], int]
+    """What a request with all of it fills of the window, as far as is known by then."""
     wishes: str = ""
     """What the user wants of the summary."""
 
@@ -69,6 +68,8 @@ class Summariser:
     requests: Requests
     gauge: Gauge
     usage: Usage = field(default_factory=Usage)
+    _request: ModelRequest | None = None
+    """The last one that was sent."""
 
     async def reply(self, task: Task) -> Message:
         """Return a reply that summarises the conversation of `task`, with what it has used.
@@ -78,9 +79,7 @@ class Summariser:
 
         Cancelling gives it up; `usage` tells what was used by then.
         """
-        text = await self._from_whole(task)
-        if not text:
-            text = await self._in_stages(task)
+        text = await self._from_whole(task) or await self._in_stages(task)
         info = self.requests.model.info
         return Message(
             "assistant",
@@ -90,41 +89,57 @@ class Summariser:
             usage=self.usage,
         )
 
-    def _budget(self, task: Task) -> int:
+    @property
+    def _window(self) -> int:
+        """The tokens of the window, as far as is known by now; zero if nobody knows."""
         info = self.requests.model.info
-        return budget_of(task.window, info.max_output_tokens, can_reason=info.can_reason)
+        return self.gauge.window(info.label, info.context_window)
+
+    def _budget(self) -> int:
+        info = self.requests.model.info
+        return budget_of(self._window, info.max_output_tokens, can_reason=info.can_reason)
 
     # At once
 
     async def _from_whole(self, task: Task) -> str:
-        """Return a summary of the conversation as it is, or shortened; empty if that fails."""
-        budget = self._budget(task)
-        if task.window:
-            # Rather a short summary of everything than a long one of what is left of it.
-            room = task.window - task.used - MARGIN_TOKENS
-            budget = max(min(budget, room), budget // 3)
-        excess = task.used + budget + MARGIN_TOKENS - task.window if task.window else 0
-        if excess > 0 and elided(task.messages(), self._counted(excess)) is None:
-            return ""
+        """Return a summary of the conversation as it is, or shortened; empty if that fails.
 
-        def build(max_words: int, *, forbids_tools: bool) -> ModelRequest:
-            messages = task.messages()
-            if excess > 0:
-                messages = elided(messages, self._counted(excess)) or messages
-            words = instruction(wishes=task.wishes, max_words=max_words)
-            return ModelRequest(
-                system=task.system,
-                messages=(*messages, Message("user", (Text(words),))),
-                tools=task.tools,
-                max_output_tokens=budget,
-                forbids_tools=forbids_tools,
+        Twice, since the first time may teach how much there is room for.
+        """
+        for _ in range(2):
+            budget, excess = self._plan(task)
+            if excess > 0 and elided(task.messages(), self._counted(excess)) is None:
+                break
+            try:
+                return await self._asked(
+                    partial(_whole, task, budget, self._counted(excess)), budget
+                )
+            except ContextTooLong as error:
+                logger.warning("the request for a summary is too long")
+                self._learn(error, task.tool_tokens)
+        return ""
+
+    def _plan(self, task: Task) -> tuple[int, int]:
+        """Return how long a summary may be, and by how much the conversation is too long."""
+        budget = self._budget()
+        if not self._window:
+            return budget, 0
+        # Rather a short summary of everything than a long one of what is left of it.
+        room = self._window - task.used() - MARGIN_TOKENS
+        budget = max(min(budget, room), budget // 3)
+        return budget, budget - room
+
+    def _learn(self, error: ContextTooLong, tool_tokens: int) -> None:
+        info, request = self.requests.model.info, self._request
+        if request is not None:
+            counted = tokens_of_text(request.system) + sum(map(tokens_of, request.messages))
+            self.gauge.overflowed(
+                info.label,
+                asked=error.asked_tokens or 0,
+                limit=error.limit_tokens or 0,
+                counted=counted + (tool_tokens if request.tools else 0),
+                known=info.context_window,
             )
-
-        try:
-            return await self._asked(build, budget)
-        except ContextTooLong:
-            logger.warning("the request for a summary is too long; it is made in stages")
-            return ""
 
     async def _asked(self, build: "_Build", budget: int) -> str:
         """Return what a model answers, asked until it answers in words that are complete."""
@@ -147,40 +162,29 @@ class Summariser:
     async def _in_stages(self, task: Task) -> str:
         """Return a summary that was made piece by piece."""
         messages = task.messages()
-        budget = self._budget(task)
-        size = self._piece_chars(task.window, budget)
+        size = self._piece_chars()
         waiting = in_few_pieces(messages, size, MAX_PIECES)
         summary, failures = "", 0
         while waiting:
             piece = waiting.pop(0)
+            budget = self._budget()
             try:
-                summary = await self._stage(task, summary, piece, budget) or summary
-            except ContextTooLong:
+                build = partial(_stage, task.wishes, summary, piece, budget)
+                summary = await self._asked(build, budget) or summary
+            except ContextTooLong as error:
+                self._learn(error, task.tool_tokens)
                 failures += 1
-                if failures > 3 or len(piece) < LEAST_PIECE_CHARS:
+                if failures > MAX_ASKS or len(piece) < LEAST_PIECE_CHARS:
                     break
                 waiting = [*pieces([piece], len(piece) // 2 + 1), *waiting]
-        return summary or outline(messages, size)
+        return summary or outline(messages, self._piece_chars())
 
-    async def _stage(self, task: Task, summary: str, piece: str, budget: int) -> str:
-        def build(max_words: int, *, forbids_tools: bool) -> ModelRequest:
-            words = instruction(wishes=task.wishes, max_words=max_words)
-            former = [f"{SO_FAR}\n\n{summary}", MERGE] if summary else []
-            said = [*former[:1], f"{PIECE}\n\n{piece}", *former[1:], words]
-            return ModelRequest(
-                system=STAGES,
-                messages=(Message("user", tuple(map(Text, said))),),
-                max_output_tokens=budget,
-                forbids_tools=forbids_tools,
-            )
-
-        return await self._asked(build, budget)
-
-    def _piece_chars(self, window: int, budget: int) -> int:
-        if not window:
+    def _piece_chars(self) -> int:
+        """Return how many characters a piece may have."""
+        if not self._window:
             return PIECE_CHARS
         # The former summary goes in, and the next one must come out.
-        tokens = window - 2 * budget - 2 * MARGIN_TOKENS
+        tokens = self._window - 2 * self._budget() - 2 * MARGIN_TOKENS
         return max(LEAST_PIECE_CHARS, self._counted(tokens) * 3)
 
     def _counted(self, tokens: int) -> int:
@@ -188,19 +192,17 @@ class Summariser:
         return round(tokens / self.gauge.ratio(self.requests.model.info.label))
 
     async def _reply(self, build: Callable[[], ModelRequest]) -> Message:
-        request: list[ModelRequest] = []
-
         def built() -> ModelRequest:
-            request.append(build())
-            return request[-1]
+            self._request = build()
+            return self._request
 
         reply = await self.requests.reply(built, self)
-        usage = reply.usage or Usage(
-            input_tokens=sum(map(tokens_of, request[-1].messages)),
+        said = self._request.messages if self._request is not None else ()
+        self.usage += reply.usage or Usage(
+            input_tokens=sum(map(tokens_of, said)),
             output_tokens=tokens_of(reply),
             is_estimated=True,
         )
-        self.usage = self.usage + usage
         return reply
 
     # As a hearer: nothing is shown before it is complete
@@ -214,6 +216,38 @@ class Summariser:
     def broke_off(self, message: Message) -> None:
         """Count what was used in vain."""
         self.usage = self.usage + (message.usage or Usage())
+
+
+def _whole(
+    task: Task, budget: int, excess: int, max_words: int, *, forbids_tools: bool
+) -> ModelRequest:
+    """Return the request for a summary of the whole conversation, `excess` tokens shorter."""
+    messages = task.messages()
+    if excess > 0:
+        messages = elided(messages, excess) or messages
+    words = instruction(wishes=task.wishes, max_words=max_words)
+    return ModelRequest(
+        system=task.system,
+        messages=(*messages, Message("user", (Text(words),))),
+        tools=task.tools,
+        max_output_tokens=budget,
+        forbids_tools=forbids_tools,
+    )
+
+
+def _stage(
+    wishes: str, summary: str, piece: str, budget: int, max_words: int, *, forbids_tools: bool
+) -> ModelRequest:
+    """Return the request for a summary of a former one and of the next piece."""
+    words = instruction(wishes=wishes, max_words=max_words)
+    former = [f"{SO_FAR}\n\n{summary}", MERGE] if summary else []
+    said = [*former[:1], f"{PIECE}\n\n{piece}", *former[1:], words]
+    return ModelRequest(
+        system=STAGES,
+        messages=(Message("user", tuple(map(Text, said))),),
+        max_output_tokens=budget,
+        forbids_tools=forbids_tools,
+    )
 
 
 class _Build(Protocol):

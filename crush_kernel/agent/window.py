@@ -88,7 +88,9 @@ class Window:
     def reported(self, usage: Usage) -> None:
         """Learn from what the provider says of the last request."""
         prompt = usage.context_tokens - usage.output_tokens
-        self.gauge.reported(self.info.label, counted=self._counted, prompt=prompt)
+        if not usage.is_estimated:
+            self.gauge.reported(self.info.label, counted=self._counted, prompt=prompt)
+        self.gauge.accepted(self.info.label, prompt)
 
     def fill(self) -> Fill:
         """Return what the next request would fill."""
@@ -137,7 +139,7 @@ class Window:
         summariser = Summariser(self.requests, self.gauge)
         is_made = False
         try:
-            reply = await summariser.reply(self._task(fill, wishes))
+            reply = await summariser.reply(self._task(wishes))
             is_made = True
         finally:
             if not is_made:
@@ -184,7 +186,7 @@ class Window:
             detail=f"{self._largest()}\n\n{error.detail}".strip(),
         )
 
-    def _task(self, fill: Fill, wishes: str) -> Task:
+    def _task(self, wishes: str) -> Task:
         def messages() -> tuple[Message, ...]:
             context, running = self.conversation.sent
             answered, _ = split_unseen(running)
@@ -194,9 +196,8 @@ class Window:
             system=self.prompt.text,
             tools=self.tools,
             messages=messages,
-            window=self.size,
-            used=fill.total - fill.unseen,
-            fixed=fill.fixed,
+            tool_tokens=self.tool_tokens,
+            used=lambda: self.fill().total - self.fill().unseen,
             wishes=wishes,
         )
 

@@ -103,6 +103,8 @@ class Gauge:
         """Tokens of the first messages, by how many."""
         self._ratios: dict[str, float] = {}
         self._windows: dict[str, int] = {}
+        self._guessed: set[str] = set()
+        """The models whose window nobody has named."""
 
     def window(self, label: str, known: int) -> int:
         """Return the window of a model: what is known of it, or less if it has taught us so."""
@@ -161,11 +163,20 @@ class Gauge:
         """
         if asked:
             self.reported(label, counted=counted, prompt=asked)
+        sent = asked or self.scaled(label, counted)
         window = self.window(label, known)
         if limit:
             self._windows[label] = limit
-        elif not window or (asked or self.scaled(label, counted)) <= window:
-            self._windows[label] = (asked or self.scaled(label, counted)) * 19 // 20
+            self._guessed.discard(label)
+        elif not window or sent <= window:
+            # By how much it was too long is not known: at first by little, then by more.
+            self._windows[label] = sent * (6 if label in self._guessed else 9) // 10
+            self._guessed.add(label)
+
+    def accepted(self, label: str, tokens: int) -> None:
+        """Learn from a request of so many tokens that did fit, beyond what was guessed."""
+        if label in self._guessed and tokens > self._windows[label]:
+            self._windows[label] = tokens
 
 
 def _last_report(label: str, messages: Sequence[Message]) -> int | None:

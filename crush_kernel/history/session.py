@@ -265,6 +265,9 @@ class Session:
                 turns=sum(shown is None or cell in shown for cell in talk.turns),
                 usage=talk.spent_by_model,
                 todos=self._todos_after(messages),
+                summaries=tuple(
+                    {"turn": turn.id} for turn in talk.turns.values() if turn.summary is not None
+                ),
             )
         )
 

@@ -473,3 +473,28 @@ async def test_a_reply_that_ends_for_an_unknown_reason_says_so() -> None:
     turn = bench(lambda _: [TextDelta(0, "hm"), Stop("end_turn", "moon_phase")])
     await turn.run()
     assert any("moon_phase" in notice for notice in turn.notices())
+
+
+async def test_what_a_request_holds_is_what_is_sent() -> None:
+    turn = bench(worker(7, summary=lambda _: text("all of it")))
+    await turn.run(cell="a")
+    prompt = SystemPrompt((PromptPart("instructions", "be good"),), reminder="it is Monday")
+    contents = turn.agent.contents("b", prompt, turn.model.info)
+    await turn.run(Text("and now?"), cell="b")
+    sent = turn.model.requests[-1]
+    assert (contents.request.system, contents.request.tools) == (sent.system, sent.tools)
+    assert contents.request.reminder == sent.reminder
+    assert contents.request.messages == sent.messages[:-1]
+    assert [share.text for share in contents.system] == [sent.system]
+    assert contents.used == pytest.approx(size_of(sent) + 40, abs=60)
+    assert contents.reserve == WINDOW // 5
+
+
+async def test_looking_at_a_request_changes_nothing_of_the_next_one() -> None:
+    turn = bench(lambda _: text("yes"))
+    await turn.run(Text("one"), cell="a")
+    await turn.run(Text("two"), cell="b")
+    turn.agent.contents("b", SystemPrompt(()), turn.model.info)
+    await turn.run(Text("three"), cell="c")
+    said = [text_of(message) for message in turn.model.requests[-1].messages]
+    assert said == ["one", "yes", "two", "yes", "three"]

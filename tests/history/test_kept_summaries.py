@@ -160,3 +160,13 @@ def test_a_secret_in_what_a_summary_stands_for_changes_nothing(tmp_path: Path) -
     kept = read_turn(dict(turn.record), cell_id="a")
     assert kept.summary == 3
     assert kept.messages[3].parts[0] != turn.messages[3].parts[0]
+
+
+def test_the_header_tells_which_turns_hold_summaries(tmp_path: Path) -> None:
+    live = LiveSession(tmp_path)
+    live.run("a")
+    begin_long(live, "b")
+    turn = live.end()
+    assert live.session.header()["summaries"] == [{"turn": turn.id}]
+    live.session.take_back_summary("c")
+    assert not live.session.header().get("summaries")
