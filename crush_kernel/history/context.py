@@ -69,8 +69,10 @@ def shares_of(turns: Sequence[Turn]) -> Iterator[tuple[Turn, tuple[Message, ...]
         if index == start and turn.summary is not None:
             opening = messages[turn.summary : turn.summary + 1]
             messages = messages[turn.summary + 1 :]
-        said = opening + tuple([message for message in messages if not is_summary(message)])
-        yield turn, said if is_same[index] else tuple(_out_of_place(said))
+        yield (
+            turn,
+            opening + tuple(_in_place(messages) if is_same[index] else _out_of_place(messages)),
+        )
 
 
 def standing_summary(turns: Sequence[Turn], is_same: Sequence[bool] = ()) -> int | None:
@@ -121,8 +123,23 @@ def _are_in_place(turns: Iterable[Turn]) -> list[bool]:
     return found
 
 
+def _in_place(messages: Iterable[Message]) -> Iterator[Message]:
+    """Yield what a turn says where its context is what it was.
+
+    What it has said after a summary that stands for nothing now was said in another context.
+    """
+    rest = iter(messages)
+    for message in rest:
+        if is_summary(message):
+            yield from _out_of_place(rest)
+        else:
+            yield message
+
+
 def _out_of_place(messages: Iterable[Message]) -> Iterator[Message]:
     for message in messages:
+        if is_summary(message):
+            continue
         parts = tuple(part for part in message.parts if not isinstance(part, Reasoning))
         if len(parts) == len(message.parts) and message.usage is None:
             yield message

@@ -43,7 +43,7 @@ from crush_kernel.history.stored import (
     read_stored,
     run_again,
     sorted_out,
-    without_summary,
+    taken_back,
 )
 from crush_kernel.history.summary import sealed
 from crush_kernel.history.todos import TodoReader, write_todos
@@ -335,7 +335,7 @@ class Session:
         if len(turn.messages) == 1:
             return self.give_up(place) or CellUpdate(place, None)
         marks = (p for p in kept.messages[kept.summary].parts if isinstance(p, SummaryMark))
-        again = read_stored(without_summary(write_turn(turn), next(marks)), place) or kept
+        again = read_stored(taken_back(write_turn(turn), next(marks)), place) or kept
         outputs = self._shown(turn.id)
         self._place(place, again)
         self.journal.ended(self.id, again, outputs, None)

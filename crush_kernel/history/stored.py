@@ -50,10 +50,10 @@ def run_again(record: JsonObject, cell_id: str, number: int) -> JsonObject:
     return {**record, "turn": f"{cell_id}.{number}", "run": number, "volatile": volatile}
 
 
-def without_summary(record: JsonObject, mark: SummaryMark) -> JsonObject:
-    """Return a turn without the summary that bears `mark`, as a later state of the same run."""
+def taken_back(record: JsonObject, mark: SummaryMark) -> JsonObject:
+    """Return a turn whose summary with `mark` stands for nothing, a later state of the same run."""
     raw, revision = record.get("messages"), record.get("revision")
-    messages = [each for each in raw if not _bears(each, mark)] if isinstance(raw, list) else []
+    messages = [_unmarked(each, mark) for each in raw] if isinstance(raw, list) else []
     return {
         **record,
         "revision": revision + 1 if isinstance(revision, int) else 1,
@@ -61,13 +61,16 @@ def without_summary(record: JsonObject, mark: SummaryMark) -> JsonObject:
     }
 
 
-def _bears(message: JsonValue, mark: SummaryMark) -> bool:
+def _unmarked(message: JsonValue, mark: SummaryMark) -> JsonValue:
     parts = message.get("parts") if isinstance(message, dict) else None
-    if not isinstance(parts, list):
-        return False
-    return any(
-        isinstance(part, dict)
-        and part.get("kind") == mark.kind
-        and part.get("covers") == mark.covers
-        for part in parts
-    )
+    if not isinstance(message, dict) or not isinstance(parts, list):
+        return message
+    return {**message, "parts": [_voided(part, mark) for part in parts]}
+
+
+def _voided(part: JsonValue, mark: SummaryMark) -> JsonValue:
+    match part:
+        case {"kind": mark.kind, "covers": mark.covers}:
+            return {**part, "covers": ""}
+        case _:
+            return part

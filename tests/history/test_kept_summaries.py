@@ -8,7 +8,7 @@ import pytest
 from crush_kernel.errors import CommandError
 from crush_kernel.history.record import read_turn
 from crush_kernel.history.summary import is_summary, summary_text
-from crush_kernel.messages import Message, ToolCall, ToolResult, text_of
+from crush_kernel.messages import Message, Reasoning, Text, ToolCall, ToolResult, text_of
 from tests.fakes.livesession import LiveSession, prompt, reply
 from tests.fakes.page import Page
 
@@ -106,9 +106,10 @@ def test_a_summary_in_a_turn_is_taken_back_alone(tmp_path: Path) -> None:
     update = live.session.take_back_summary("c")
     assert update.cell_id == "b"
     after = live.session.conversation.turns["b"]
-    assert [is_summary(message) for message in after.messages] == [False] * 4
+    assert after.summary is None
     assert after.revision > before.revision
-    assert seen(live, "c")[:3] == ["ask in a", "answer in a", "do it"]
+    said = ["ask in a", "answer in a", "do it", "", "", "done in b"]
+    assert seen(live, "c") == said
     with pytest.raises(CommandError, match="No summary"):
         live.session.take_back_summary("c")
 
@@ -170,3 +171,24 @@ def test_the_header_tells_which_turns_hold_summaries(tmp_path: Path) -> None:
     assert live.session.header()["summaries"] == [{"turn": turn.id}]
     live.session.take_back_summary("c")
     assert not live.session.header().get("summaries")
+
+
+def test_what_was_thought_behind_a_summary_does_not_stand_without_it(tmp_path: Path) -> None:
+    live = LiveSession(tmp_path)
+    live.begin("a", prompt("do it"), thought("early"))
+    summarise(live)
+    live.session.conversation.append(thought("late"))
+    live.end()
+    assert thoughts(live, "b") == ["late"]
+    live.session.take_back_summary("b")
+    assert thoughts(live, "b") == ["early"]
+
+
+def thought(text: str) -> Message:
+    return Message("assistant", (Reasoning(text), Text("so")), "fake", "m", "end_turn")
+
+
+def thoughts(live: LiveSession, cell: str) -> list[str]:
+    shares = live.session.conversation.shares_above(cell)
+    parts = [part for _, said in shares for message in said for part in message.parts]
+    return [part.text for part in parts if isinstance(part, Reasoning)]
