@@ -128,6 +128,15 @@ namespace Private {
       this.node.dataset.lmSuppressShortcuts = 'true';
       this.node.append(this._input, this._button, this._note);
       this._note.setAttribute('role', 'status');
+      // JupyterLab keeps a line break that is typed from submitting the form.
+      this._input.addEventListener('keydown', event => {
+        if (event.key === 'Enter' && !event.isComposing) {
+          event.preventDefault();
+          if (!event.repeat && !this.isOver) {
+            this.node.requestSubmit();
+          }
+        }
+      });
       this.node.addEventListener('submit', event => {
         event.preventDefault();
         if (this.isOver) {

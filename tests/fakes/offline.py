@@ -20,6 +20,12 @@ def wants(name: str, **arguments: object) -> Step:
     return {"tool_calls": [{"name": name, "input": arguments}]}
 
 
+TODOS = [
+    {"content": "Read the code", "status": "completed", "active_form": "Reading the code"},
+    {"content": "Run the tests", "status": "in_progress", "active_form": "Running the tests"},
+    {"content": "Write <b>docs</b>", "status": "pending", "active_form": "Writing the docs"},
+]
+
 SCRIPT = (
     turn("hello", {"text": "Hello **there**."}),
     turn("wait", {"text": "One moment.", "delay_s": LONG}),
@@ -29,6 +35,11 @@ SCRIPT = (
         "make a file",
         {"text": "I make it.", **wants("write", file_path="new.txt", content="made\n")},
         [{"if_denied": True, "text": "As you like."}, {"text": "It is made.", "pace_s": 0.2}],
+    ),
+    turn(
+        "work for long",
+        {"text": "I begin.", **wants("todos", todos=TODOS)},
+        {"text": "word ", "repeat": 500, "pace_s": 0.02},
     ),
     turn("fail", {"error": "authentication_failed"}),
     turn("look", wants("ls", path="."), {"text": "That is all."}),

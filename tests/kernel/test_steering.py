@@ -117,13 +117,14 @@ def test_what_nobody_takes_is_told_when_the_turn_is_stopped(desk: Desk) -> None:
 
 
 def test_the_list_of_a_turn_is_in_its_outputs_and_in_the_header(desk: Desk) -> None:
-    todos: list[JsonValue] = [{"content": "Look", "status": "in_progress", "active_form": "Looking"}]
-    desk.provider.play(call("todos", {"todos": todos}), say("More later."))
+    todo: dict[str, JsonValue] = {"content": "Look", "status": "in_progress"}
+    todo["active_form"] = "Looking"
+    desk.provider.play(call("todos", {"todos": [todo]}), say("More later."))
     tab = desk.open(desk.start())
     tab.run("a", "Plan it.")
     assert "◐ <b>Looking</b>" in tab.page["a"].shown
     assert tab.page.crush
-    assert tab.page.crush["todos"] == todos
+    assert tab.page.crush["todos"] == [todo]
 
 
 # Titles

@@ -75,6 +75,32 @@ test('what is typed is sent once, without blanks around it', () => {
   expect(input().value).toBe('');
 });
 
+test.each([
+  ['sends', {}, ['b', 'now'], ''],
+  ['held down sends no more', { repeat: true }, undefined, 'now'],
+  ['that ends a composition does not', { isComposing: true }, undefined, 'now']
+])('Enter %s', (_, init, message, left) => {
+  const { said, input } = offered();
+  input().value = 'now';
+
+  input().dispatchEvent(
+    new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, ...init })
+  );
+
+  expect(said[0]).toEqual(message);
+  expect(input().value).toBe(left);
+});
+
+test('Enter throws nothing away that came too late', () => {
+  const { box, form, input } = offered();
+  input().value = 'too late';
+  box.show(null);
+
+  input().dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }));
+
+  expect(form()).not.toBeNull();
+});
+
 test('it goes with the turn and gives the focus back if it had it', () => {
   const { box, form, input, refocus } = offered();
   input().focus();
