@@ -1,5 +1,6 @@
 """What stands in a turn besides replies and calls: todos, summaries, and what is said meanwhile."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,7 @@ from crush_kernel.agent.events import (
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.todos import Todo, write_todos
 from crush_kernel.kernel.redactedevent import redacted_event
+from crush_kernel.kernel.widgets import SteeringBox
 from crush_kernel.messages import ToolResult, Usage
 from tests.kernel.front_end import WIDGET_VIEW
 from tests.kernel.stage import Stage, finished
@@ -295,6 +297,22 @@ def test_a_box_stands_beside_running_calls_where_no_page_has_one() -> None:
     assert box.value == ""
     stage.play(finished("c2"))
     stage.finish()
+
+
+def test_the_button_sends_the_letters_that_come_behind_the_click() -> None:
+    async def main() -> str:
+        said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        box = SteeringBox(said.set_result)
+        (line,), (button,) = with_class("crush-steer"), with_class("crush-steer-send")
+        line.value = "use a branc"
+        button.click()
+        line.value = "use a branch"
+        try:
+            return await asyncio.wait_for(said, 5)
+        finally:
+            box.close()
+
+    assert asyncio.run(main()) == "use a branch"
 
 
 @pytest.mark.parametrize("front_end", ["rich", "console", "headless"])
