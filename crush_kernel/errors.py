@@ -96,12 +96,14 @@ class ModelNotFound(ProviderError):
 
 
 class ContextTooLong(ProviderError):
-    """The request exceeds the model's context window."""
+    """The request exceeds the model's context window, or what the provider takes at all."""
 
     limit_tokens: int | None = None
     """The size of the window, if the provider names it."""
     asked_tokens: int | None = None
     """The size of the prompt by the provider's count, if it names it."""
+    is_body: bool = False
+    """Whether it is the bytes of the request that are too many, which says nothing of tokens."""
 
 
 class RequestRejected(ProviderError):

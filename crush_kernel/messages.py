@@ -109,7 +109,7 @@ class ShellCommand:
 
 @dataclass(frozen=True, slots=True)
 class SummaryMark:
-    """Says that its message summarises everything before it."""
+    """Says that its message summarizes everything before it."""
 
     covers: str
     """The fingerprint of the messages that the summary stands for."""

@@ -175,7 +175,8 @@ class Runtime:
         """
         self.prompts.begin_turn()
         try:
-            await self._prompt(text, self._titling(text, watcher, is_watched=is_watched), skill)
+            named = text if skill is None else f"/{skill.name} {text}".strip()
+            await self._prompt(text, self._titling(named, watcher, is_watched=is_watched), skill)
         finally:
             self.prompts.end_turn()
 
@@ -196,11 +197,11 @@ class Runtime:
             self.prompts.end_turn()
 
     def check_compact(self, cell_id: str) -> None:
-        """Raise `CommandError` if nothing stands above a cell that can be summarised."""
+        """Raise `CommandError` if nothing stands above a cell that can be summarized."""
         shares = self.session.conversation.shares_above(cell_id)
         if all(is_summary(message) for _, said in shares for message in said):
             raise CommandError(
-                "There is nothing above this cell that can be summarised.",
+                "There is nothing above this cell that can be summarized.",
                 hint="Run it below the cells that a summary is to stand for.",
             )
 
@@ -415,7 +416,7 @@ def _build(
             system_prompt=prompts.system_prompt,
             conversation=session.conversation,
             limits=limits_of(settings),
-            summarises=not settings.disables_summaries,
+            summarizes=not settings.disables_summaries,
         ),
         shell=shell,
         attachments=Attachments(paths),

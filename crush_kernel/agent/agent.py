@@ -84,7 +84,7 @@ class Agent:
         system_prompt: Callable[[], Awaitable[SystemPrompt]],
         conversation: Conversation | None = None,
         limits: Limits | None = None,
-        summarises: bool = True,
+        summarizes: bool = True,
     ) -> None:
         """Begin without a turn.
 
@@ -94,7 +94,7 @@ class Agent:
             system_prompt: what the model reads first, asked for before each request.
             conversation: owned by the agent from now on.
             limits: where a turn ends even if the model would go on.
-            summarises: whether a conversation that fills the window is summarised unasked.
+            summarizes: whether a conversation that fills the window is summarized unasked.
         """
         self.conversation = conversation or Conversation()
         self.gate = gate
@@ -104,7 +104,7 @@ class Agent:
         self._tool_tokens = tokens_of_tools(self._specs)
         self._system_prompt = system_prompt
         self._limits = limits or Limits()
-        self._summarises = summarises
+        self._summarizes = summarizes
         self._dispatcher: Dispatcher | None = None
         self._repairer = Repairer()
         self._gauge = Gauge()
@@ -163,7 +163,7 @@ class Agent:
             watcher: hears of it; the last event is `TurnFinished`.
 
         Raises:
-            CommandError: there is nothing to summarise.
+            CommandError: there is nothing to summarize.
             CrushKernelError: it cannot be made; its message is for the user.
 
         Cancelling leaves the turn without a summary.
@@ -172,9 +172,9 @@ class Agent:
         window = self._window(requests, watcher)
         async with self._ending(window, watcher, lambda: 1):
             if all(map(is_summary, self.conversation.context)):
-                raise CommandError("There is nothing above this cell that can be summarised.")
+                raise CommandError("There is nothing above this cell that can be summarized.")
             window.enter(await self._system_prompt())
-            await window.summarise(wishes=wishes)
+            await window.summarize(wishes=wishes)
 
     def contents(self, cell_id: str, prompt: SystemPrompt, info: ModelInfo) -> Contents:
         """Return what a prompt in `cell_id` would be sent with, before the prompt itself.
@@ -199,7 +199,7 @@ class Agent:
             shares=tuple(shares),
             ratio=self._gauge.ratio(info.label),
             window=self._gauge.window(info.label, info.context_window),
-            summarises=self._summarises,
+            summarizes=self._summarizes,
         )
 
     @asynccontextmanager
@@ -240,7 +240,7 @@ class Agent:
             tool_tokens=self._tool_tokens,
             emit=watcher.emit,
             todos=self._open_todos,
-            is_automatic=self._summarises,
+            is_automatic=self._summarizes,
             explained=self._explained,
         )
 

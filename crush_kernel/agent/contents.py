@@ -37,7 +37,7 @@ class Contents:
     """How many of the model's tokens one of our estimate is."""
     window: int
     """Zero if nobody knows."""
-    summarises: bool
+    summarizes: bool
     """Whether a summary is made when the window is nearly full."""
 
     @property

@@ -113,7 +113,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class SummaryStarted:
-    """The conversation so far is being summarised; `SummaryFinished` follows if it works out."""
+    """The conversation so far is being summarized; `SummaryFinished` follows if it works out."""
 
 
 @dataclass(frozen=True, slots=True)

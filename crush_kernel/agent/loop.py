@@ -32,7 +32,7 @@ from crush_kernel.agent.steps import (
     Request,
     SoFar,
     Step,
-    Summarise,
+    Summarize,
     next_step,
 )
 from crush_kernel.agent.window import Window
@@ -110,8 +110,8 @@ class TurnLoop:
             case AskAgain():
                 self.empty_replies += 1
                 talk.drop_last()
-            case Summarise(is_last=is_last):
-                await self._summarise(is_last=is_last)
+            case Summarize(is_last=is_last):
+                await self._summarize(is_last=is_last)
             case Finish():
                 return True
             case Fail(error=error):
@@ -126,7 +126,7 @@ class TurnLoop:
         match step:
             case Finish():
                 said = self.steering.take_or_close()
-            case Request() | Summarise():
+            case Request() | Summarize():
                 said = self.steering.take()
             case _:
                 return False
@@ -156,15 +156,15 @@ class TurnLoop:
             needs_summary=not self._is_full and self.window.needs_summary(),
         )
 
-    async def _summarise(self, *, is_last: bool) -> None:
+    async def _summarize(self, *, is_last: bool) -> None:
         try:
-            await self.window.summarise()
+            await self.window.summarize()
         except ProviderError as error:
             if not is_last:
                 raise
             # The reply is there: no reason to call the turn a failure.
             self._is_full = True
-            self.emit(Notice(f"The conversation could not be summarised: {error}"))
+            self.emit(Notice(f"The conversation could not be summarized: {error}"))
         self._has_begun = False
 
     # Requests

@@ -117,7 +117,7 @@ class AskAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class Summarise:
+class Summarize:
     """Have a summary stand for what was said, since the window is nearly full."""
 
     is_last: bool
@@ -136,7 +136,7 @@ class Fail:
     error: TurnError
 
 
-Step = Request | CallTools | RefuseCalls | Remind | AskAgain | Summarise | Finish | Fail
+Step = Request | CallTools | RefuseCalls | Remind | AskAgain | Summarize | Finish | Fail
 
 
 def next_step(messages: tuple[Message, ...], *, so_far: SoFar, limits: Limits) -> Step:
@@ -151,7 +151,7 @@ def next_step(messages: tuple[Message, ...], *, so_far: SoFar, limits: Limits) -
     """
     step = _without_window(messages, so_far=so_far, limits=limits)
     if so_far.needs_summary and isinstance(step, Request | Finish):
-        return Summarise(is_last=isinstance(step, Finish))
+        return Summarize(is_last=isinstance(step, Finish))
     return step
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from crush_kernel.agent.events import Emit, Notice, SummaryFinished, SummaryStarted
 from crush_kernel.agent.requests import Requests
-from crush_kernel.agent.summarise import Summariser, Task
+from crush_kernel.agent.summarize import Summarizer, Task
 from crush_kernel.errors import ContextTooLong
 from crush_kernel.history.conversation import Conversation
 from crush_kernel.history.estimate import Fill, Gauge, tokens_of, tokens_of_text
@@ -121,9 +121,9 @@ class Window:
         room = room_for(self.size, fill, budget=self._budget())
         if room == "explain":
             self._explain(fill)
-        return room == "summarise"
+        return room == "summarize"
 
-    async def summarise(self, *, wishes: str = "") -> None:
+    async def summarize(self, *, wishes: str = "") -> None:
         """Have a summary stand for what was said so far.
 
         Args:
@@ -136,15 +136,15 @@ class Window:
         """
         fill = self.fill()
         self.emit(SummaryStarted())
-        summariser = Summariser(self.requests, self.gauge)
+        summarizer = Summarizer(self.requests, self.gauge)
         is_made = False
         try:
-            reply = await summariser.reply(self._task(wishes))
+            reply = await summarizer.reply(self._task(wishes))
             is_made = True
         finally:
             if not is_made:
-                self.conversation.spend({self.info.label: summariser.usage})
-        self.conversation.summarise(
+                self.conversation.spend({self.info.label: summarizer.usage})
+        self.conversation.summarize(
             text_of(reply),
             todos=self.todos(),
             max_request_chars=self.size // 8 * 3 or REQUEST_CHARS,
@@ -159,22 +159,25 @@ class Window:
             ContextTooLong: there is nothing to shorten, or it is not allowed; says why.
         """
         asked, limit = error.asked_tokens or 0, error.limit_tokens or 0
-        self.gauge.overflowed(
-            self.info.label,
-            asked=asked,
-            limit=limit,
-            counted=self._counted,
-            known=self.info.context_window,
-        )
+        if not error.is_body:
+            self.gauge.overflowed(
+                self.info.label,
+                asked=asked,
+                limit=limit,
+                counted=self._counted,
+                known=self.info.context_window,
+            )
         if asked and limit - asked > LEAST_OUTPUT_TOKENS:
             self._limits_output = True
             return
         if not self.is_automatic or not can_shrink(self.size, self.fill()):
             raise self.too_long(error) from error
-        await self.summarise()
+        await self.summarize()
 
     def too_long(self, error: ContextTooLong) -> ContextTooLong:
         """Return `error` with what fills the window, and what can be done about it."""
+        if error.is_body:
+            return error
         fill = self.fill()
         window = f" of {self.size:,}" if self.size else ""
         return ContextTooLong(

@@ -41,7 +41,7 @@ class Settings:
     uses_prompt_cache: bool = True
     """Whether requests to Anthropic mark what is to be cached."""
     disables_summaries: bool = False
-    """Whether a conversation that fills the window is not summarised unasked."""
+    """Whether a conversation that fills the window is not summarized unasked."""
     max_turn_steps: float = 1_000
     """Requests in one turn; zero, like in the other limits of a turn, sets none."""
     max_turn_minutes: float = 0

@@ -110,6 +110,8 @@ def depends_on_context(turn: Turn) -> bool:
 
 
 def _after(fingerprint: str, turn: Turn) -> str:
+    if not turn.messages:
+        return fingerprint  # one that failed before it said anything, which nobody can have seen
     return blake2b(f"{fingerprint}\n{turn.digest}".encode(), digest_size=8).hexdigest()
 
 

@@ -264,7 +264,7 @@ class Conversation:
             self._used += message.usage
             self.spend({f"{message.provider}/{message.model}": message.usage})
 
-    def summarise(
+    def summarize(
         self, text: str, *, todos: tuple[str, ...], max_request_chars: int, reply: Message
     ) -> Message:
         """Have a summary stand for what was said so far, and return its message.

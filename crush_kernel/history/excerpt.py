@@ -1,4 +1,4 @@
-"""Histories made shorter, for a model that has to summarise one that does not fit.
+"""Histories made shorter, for a model that has to summarize one that does not fit.
 
 First the outputs of old calls go, then what calls have written, then long texts; the messages
 stay what they are, so that what is cached of them still helps. Where that is not enough, a

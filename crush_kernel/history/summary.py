@@ -21,7 +21,7 @@ LARGE_WINDOW: Final = 200_000
 LARGE_RESERVE: Final = 20_000
 """Tokens that are kept free of a window larger than `LARGE_WINDOW`."""
 
-Room: TypeAlias = Literal["enough", "summarise", "explain"]
+Room: TypeAlias = Literal["enough", "summarize", "explain"]
 
 MAX_SUMMARY_TOKENS: Final = 10_000
 MIN_SUMMARY_TOKENS: Final = 500
@@ -41,7 +41,7 @@ def reserve_of(window: int) -> int:
 
 
 def is_due(window: int, used: int) -> bool:
-    """Return whether a context of `used` tokens is to be summarised; a window of 0 never asks."""
+    """Return whether a context of `used` tokens is to be summarized; a window of 0 never asks."""
     return window > 0 and window - used <= reserve_of(window)
 
 
@@ -71,7 +71,7 @@ def room_for(window: int, fill: Fill, *, budget: int) -> Room:
     after = fill.fixed + fill.unseen + budget + window // _WORTH
     if is_due(window, after) or fill.new < window // (2 * _WORTH):
         return "explain"
-    return "summarise"
+    return "summarize"
 
 
 def can_shrink(window: int, fill: Fill) -> bool:
@@ -294,7 +294,7 @@ SHORTER: Final = (
 
 
 def instruction(*, wishes: str = "", max_words: int = 0) -> str:
-    """Return what is said at the end of a conversation to have it summarised.
+    """Return what is said at the end of a conversation to have it summarized.
 
     Args:
         wishes: what the user wants of the summary, in the user's words.

@@ -83,7 +83,7 @@ class ConsoleDisplay:
             case Notice(text=text):
                 self._line(visible(text))
             case SummaryStarted():
-                self._line("[summarising the conversation…]")
+                self._line("[summarizing the conversation…]")
             case SummaryFinished():
                 self._line(f"[{render.summary(event).plain}]")
             case TodosChanged(todos=todos):

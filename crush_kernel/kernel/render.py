@@ -162,12 +162,12 @@ def todo_rows(todos: Sequence[Todo]) -> tuple[TodoRow, ...]:
 
 
 def summary(event: SummaryFinished) -> Rendered:
-    """Show that the conversation was summarised, the summary itself folded."""
+    """Show that the conversation was summarized, the summary itself folded."""
     tokens = ""
     if event.before_tokens:
         before, after = thousands(event.before_tokens), thousands(event.after_tokens)
         tokens = f": {before} → {after} tokens"
-    title = f"The conversation so far was summarised{tokens}"
+    title = f"The conversation so far was summarized{tokens}"
     body = neutralize(_bounded(event.text, MAX_SUMMARY_CHARS, 400))
     return Rendered(_folded(title, body) if body.strip() else f"<sub>{title}</sub>", title)
 

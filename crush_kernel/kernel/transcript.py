@@ -353,7 +353,7 @@ class Transcript:
             return render.countdown(event, until - now)
         if self._summing_since is not None:
             spent = render.clock_time(max(0.0, now - self._summing_since))
-            return f"Summarising the conversation… {spent}"
+            return f"Summarizing the conversation… {spent}"
         if self._phase == "writing":
             return f"writing a call of {render.short(self._writing)} …"
         is_thinking = self._run is None or self._run.is_reasoning

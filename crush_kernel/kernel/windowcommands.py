@@ -74,7 +74,7 @@ def _table(contents: Contents) -> Iterator[str]:
         free = max(0, contents.window - contents.used)
         yield f"| window | {thousands(contents.window)} | |"
         yield f"| free | {thousands(free)} | |"
-        what = "a summary is made" if contents.summarises else "no summary is made: disabled"
+        what = "a summary is made" if contents.summarizes else "no summary is made: disabled"
         yield f"| {what} at {thousands(contents.reserve)} free or less | | |"
     else:
         yield "| window | not known | |"

@@ -112,10 +112,10 @@ class Prompts:
 
     async def _reminder(self) -> str:
         news = await self.git.news()
-        today = self.now().date()
+        now = self.now()
         if news is None:
-            return describe_now(today, None)
-        return describe_now(today, news.facts, age_s=news.age_s)
+            return describe_now(now, None)
+        return describe_now(now, news.facts, age_s=news.age_s)
 
 
 def open_prompts(settings: Settings, *, cwd: Path, project_root: Path, tasks: TaskGroup) -> Prompts:

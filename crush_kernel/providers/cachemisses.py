@@ -106,7 +106,7 @@ def change_between(former: ModelRequest, request: ModelRequest) -> str:
     if index in (len(former.messages), len(request.messages)):
         return ""
     if any(isinstance(part, SummaryMark) for part in request.messages[index].parts):
-        return "the conversation was summarised"
+        return "the conversation was summarized"
     return f"the conversation changed from message {index + 1} of {len(former.messages)} on"
 
 

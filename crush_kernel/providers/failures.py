@@ -38,6 +38,7 @@ _MAX_READ: Final = 100_000
 """Characters of a body that are looked at."""
 MAX_DETAIL: Final = 2000
 """Characters of a body that are kept."""
+_TOO_LARGE: Final = 413
 
 _SECRET: Final = re.compile(
     r"(?<![\w-])(?:(?:sk|pk|rk|gsk|xai|hf|csk|fw|r8|nvapi|vck)[-_]|AIza|ABSK)[\w*.-]{8,}"
@@ -176,9 +177,12 @@ def _build(
         hint=hint,
         detail=detail if len(detail) <= MAX_DETAIL else f"{detail[:MAX_DETAIL]}…",
     )
-    if isinstance(error, ContextTooLong) and (overflow := overflow_in(detail[:MAX_TEXT])):
-        error.limit_tokens = overflow.limit_tokens
-        error.asked_tokens = overflow.asked_tokens
+    if isinstance(error, ContextTooLong):
+        if overflow := overflow_in(detail[:MAX_TEXT]):
+            error.limit_tokens = overflow.limit_tokens
+            error.asked_tokens = overflow.asked_tokens
+        else:
+            error.is_body = status == _TOO_LARGE or "request_too_large" in detail[:MAX_TEXT]
     return error
 
 

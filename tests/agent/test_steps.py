@@ -13,7 +13,7 @@ from crush_kernel.agent.steps import (
     Request,
     SoFar,
     Step,
-    Summarise,
+    Summarize,
     next_step,
 )
 from crush_kernel.errors import (
@@ -151,9 +151,9 @@ FULL = SoFar(needs_summary=True)
 @pytest.mark.parametrize(
     ("messages", "step"),
     [
-        pytest.param((PROMPT,), Summarise(is_last=False), id="before the first request"),
-        pytest.param(ran("a=1"), Summarise(is_last=False), id="after results"),
-        pytest.param((PROMPT, REPLY), Summarise(is_last=True), id="after the last reply"),
+        pytest.param((PROMPT,), Summarize(is_last=False), id="before the first request"),
+        pytest.param(ran("a=1"), Summarize(is_last=False), id="after results"),
+        pytest.param((PROMPT, REPLY), Summarize(is_last=True), id="after the last reply"),
         pytest.param(ran("a=1")[:-1], CallTools((ToolCall("c0", "a", "{}"),)), id="before calls"),
     ],
 )

@@ -59,7 +59,7 @@ def big_call(number: int, size: int = 4_000) -> list[Item]:
 
 
 def worker(steps: int, *, summary: Answer | None = None, size: int = 4_000) -> Answer:
-    """Make `steps` calls, then finish; summarise when asked."""
+    """Make `steps` calls, then finish; summarize when asked."""
     done = 0
 
     def answer(request: ModelRequest) -> list[Item]:
@@ -111,14 +111,14 @@ def bench(
     *,
     window: int = WINDOW,
     system: str = "be good",
-    summarises: bool = True,
+    summarizes: bool = True,
     info: ModelInfo | None = None,
 ) -> Bench:
     async def system_prompt() -> SystemPrompt:
         parts = (PromptPart("instructions", system),)
         return SystemPrompt(parts, reminder="it is Monday")
 
-    agent = Agent(tools=(echo(),), gate=Gate(), system_prompt=system_prompt, summarises=summarises)
+    agent = Agent(tools=(echo(),), gate=Gate(), system_prompt=system_prompt, summarizes=summarizes)
     info = info or ModelInfo(provider="fake", id="fake-1", context_window=window)
     return Bench(agent, AnsweringModel(answer, info))
 
@@ -127,7 +127,7 @@ def size_of(request: ModelRequest) -> int:
     return sum(map(tokens_of, request.messages))
 
 
-async def test_a_full_window_is_summarised_and_the_same_turn_goes_on() -> None:
+async def test_a_full_window_is_summarized_and_the_same_turn_goes_on() -> None:
     turn = bench(worker(12))
     await turn.run()
     assert text_of(turn.agent.conversation.running[-1]) == "finished"
@@ -183,7 +183,7 @@ async def test_a_summary_after_the_last_reply_that_fails_is_no_failure_of_the_tu
     turn = bench(answer)
     await turn.run()
     assert len(turn.agent.conversation.running) == 2
-    assert any("could not be summarised" in notice for notice in turn.notices())
+    assert any("could not be summarized" in notice for notice in turn.notices())
 
 
 async def test_the_next_cell_begins_with_the_summary() -> None:
@@ -195,7 +195,7 @@ async def test_the_next_cell_begins_with_the_summary() -> None:
     assert text_of(messages[-1]) == "and now?"
 
 
-async def test_a_prompt_that_no_longer_fits_is_summarised_around() -> None:
+async def test_a_prompt_that_no_longer_fits_is_summarized_around() -> None:
     replies = iter(["y" * 30_000, "in short", "looked at"])
     turn = bench(lambda _: text(next(replies)))
     await turn.run(Text("first"))
@@ -255,14 +255,14 @@ async def test_a_cut_off_summary_is_asked_for_in_fewer_words() -> None:
     assert "at most" in text_of(turn.summaries()[1].messages[-1])
 
 
-async def test_a_model_that_cannot_summarise_does_not_end_the_turn() -> None:
+async def test_a_model_that_cannot_summarize_does_not_end_the_turn() -> None:
     turn = bench(worker(8, summary=lambda _: text("")))
     await turn.run()
     assert text_of(turn.agent.conversation.running[-1]) == "finished"
     assert "<request>\ndo the work" in text_of(turn.model.requests[-1].messages[0])
 
 
-async def test_one_huge_result_is_summarised_in_what_fits() -> None:
+async def test_one_huge_result_is_summarized_in_what_fits() -> None:
     def answer(request: ModelRequest) -> list[Item]:
         if is_for_summary(request):
             return text("it was huge")
@@ -280,7 +280,7 @@ async def test_one_huge_result_is_summarised_in_what_fits() -> None:
     assert max(map(size_of, turn.model.requests)) < WINDOW
 
 
-async def test_overhead_is_explained_once_and_never_summarised_away() -> None:
+async def test_overhead_is_explained_once_and_never_summarized_away() -> None:
     turn = bench(worker(6, size=400), system="rule " * 7_000)
     await turn.run()
     await turn.run(Text("again"))
@@ -291,7 +291,7 @@ async def test_overhead_is_explained_once_and_never_summarised_away() -> None:
 
 
 async def test_summaries_can_be_switched_off() -> None:
-    turn = bench(worker(12), summarises=False)
+    turn = bench(worker(12), summarizes=False)
     await turn.run()
     assert turn.summaries() == []
     assert size_of(turn.model.requests[-1]) > WINDOW
@@ -339,7 +339,7 @@ async def test_what_cannot_be_shortened_is_a_clear_error() -> None:
 
 
 async def test_without_automatic_summaries_a_refusal_says_what_to_do() -> None:
-    turn = bench(refusing(worker(12), 6_000), summarises=False)
+    turn = bench(refusing(worker(12), 6_000), summarizes=False)
     with pytest.raises(ContextTooLong) as caught:
         await turn.run()
     assert "/compact" in caught.value.hint

@@ -1,4 +1,4 @@
-"""Histories that are made shorter to be summarised."""
+"""Histories that are made shorter to be summarized."""
 
 import pytest
 from hypothesis import given

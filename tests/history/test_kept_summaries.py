@@ -22,16 +22,16 @@ def called(size: int = 10) -> tuple[Message, Message]:
     return Message("assistant", (call,), "fake", "m", "tool_use"), Message("tool", (result,))
 
 
-def summarise(live: LiveSession, text: str = "in short") -> None:
-    live.session.conversation.summarise(
+def summarize(live: LiveSession, text: str = "in short") -> None:
+    live.session.conversation.summarize(
         text, todos=(), max_request_chars=1_000, reply=reply("", tokens=7)
     )
 
 
 def begin_long(live: LiveSession, cell: str, *, size: int = 10) -> None:
-    """Begin a turn that makes a call, is summarised, and goes on."""
+    """Begin a turn that makes a call, is summarized, and goes on."""
     live.begin(cell, prompt("do it"), *called(size))
-    summarise(live)
+    summarize(live)
     live.session.conversation.append(reply(f"done in {cell}"))
 
 
@@ -131,7 +131,7 @@ def test_the_one_summary_of_two_that_is_nearest_is_taken_back_first(tmp_path: Pa
     live.run("a")
     for cell in "bc":
         live.begin(cell)
-        summarise(live, f"as of {cell}")
+        summarize(live, f"as of {cell}")
         live.end()
     assert seen(live, "d") == ["as of c"]
     live.session.take_back_summary("d")
@@ -144,7 +144,7 @@ def test_what_a_summary_cost_counts_as_spent(tmp_path: Path) -> None:
     live = LiveSession(tmp_path)
     live.run("a")
     live.begin("b")
-    summarise(live)
+    summarize(live)
     turn = live.end()
     assert turn.usage.output_tokens == 7
     assert live.session.conversation.spent_by_model["fake/m"].output_tokens == 8
@@ -176,7 +176,7 @@ def test_the_header_tells_which_turns_hold_summaries(tmp_path: Path) -> None:
 def test_what_was_thought_behind_a_summary_does_not_stand_without_it(tmp_path: Path) -> None:
     live = LiveSession(tmp_path)
     live.begin("a", prompt("do it"), thought("early"))
-    summarise(live)
+    summarize(live)
     live.session.conversation.append(thought("late"))
     live.end()
     assert thoughts(live, "b") == ["late"]

@@ -72,8 +72,8 @@ def test_without_a_known_window_nothing_is_ever_due() -> None:
     ("fill", "room"),
     [
         pytest.param(Fill(total=25_599, fixed=5_000, new=20_599), "enough", id="below"),
-        pytest.param(Fill(total=25_600, fixed=5_000, new=20_600), "summarise", id="at it"),
-        pytest.param(Fill(total=90_000, fixed=5_000, new=85_000), "summarise", id="far beyond"),
+        pytest.param(Fill(total=25_600, fixed=5_000, new=20_600), "summarize", id="at it"),
+        pytest.param(Fill(total=90_000, fixed=5_000, new=85_000), "summarize", id="far beyond"),
         pytest.param(Fill(total=26_000, fixed=25_000, new=1_000), "explain", id="overhead"),
         pytest.param(
             Fill(total=26_000, fixed=19_000, new=7_000), "explain", id="soon due again anyway"
@@ -94,7 +94,7 @@ def test_what_to_do_about_a_window_of_32k(fill: Fill, room: Room) -> None:
 def test_a_summary_is_only_made_where_it_leaves_room(window: int, fixed: int, new: int) -> None:
     budget = budget_of(window, 0)
     room = room_for(window, Fill(total=fixed + new, fixed=fixed, new=new), budget=budget)
-    if room == "summarise":
+    if room == "summarize":
         after = Fill(total=fixed + budget, fixed=fixed, opening=budget)
         assert room_for(window, after, budget=budget) == "enough"
     else:
@@ -160,7 +160,7 @@ def talk_with_summary() -> Conversation:
         talk.begin(CellRun(cell), user(f"ask {cell}"))
         talk.append(by(f"half {cell}"))
         if cell == "b":
-            talk.summarise("in short", todos=(), max_request_chars=1_000, reply=by())
+            talk.summarize("in short", todos=(), max_request_chars=1_000, reply=by())
         talk.append(by(f"all {cell}"))
         talk.end("end_turn")
     return talk
@@ -320,7 +320,7 @@ def test_a_summary_stands_before_a_prompt_that_was_not_answered_yet() -> None:
     talk.append(by("two"))
     talk.end("end_turn")
     talk.begin(CellRun("b"), user("three"))
-    talk.summarise("in short", todos=(), max_request_chars=1_000, reply=by())
+    talk.summarize("in short", todos=(), max_request_chars=1_000, reply=by())
     assert [is_summary(message) for message in talk.running] == [True, False]
     assert "<request>\none\n</request>" in text_of(talk.running[0])
     assert "three" not in text_of(talk.running[0])
@@ -330,5 +330,5 @@ def test_a_summary_in_the_midst_of_calls_is_of_an_open_request() -> None:
     talk = Conversation()
     talk.begin(CellRun("a"), user("one"))
     talk.append(Message("assistant", (ToolCall("c", "ls", "{}"),)))
-    talk.summarise("in short", todos=(), max_request_chars=1_000, reply=by())
+    talk.summarize("in short", todos=(), max_request_chars=1_000, reply=by())
     assert "You are in the middle of it" in text_of(talk.running[-1])

@@ -91,7 +91,7 @@ def test_a_turn_that_did_not_end_well_says_how(end: TurnState, words: str) -> No
 def test_what_cannot_be_shown_is_named() -> None:
     parts = (SummaryMark("f"), Text("in short"), Opaque({"kind": "hologram"}))
     text = as_markdown([turn(Message("user", parts))])
-    assert "The conversation so far was summarised" in text
+    assert "The conversation so far was summarized" in text
     assert "in short" in text
     assert "Something that this version cannot show." in text
 

@@ -50,7 +50,7 @@ def test_a_cell_goes_on_over_its_full_window_and_is_answered_once(
         assert reply["status"] == "ok"
         cell = tab.page["a"]
         assert "All are counted." in cell.shown
-        assert "was summarised" in cell.shown
+        assert "was summarized" in cell.shown
         assert "Counted up to sheep" in cell.shown
         assert cell.turn is not None
         sent = [each for each in provider.requests if ASKED in each.raw.decode()]

@@ -196,9 +196,9 @@ SUMMARY = SummaryFinished("# State\n<script>alert(1)</script></details>\n- go on
 def test_a_summary_in_the_making_tells_how_long_it_takes() -> None:
     stage = Stage()
     stage.play(SummaryStarted(), after_s=0.2)
-    assert stage.page.markdown == "<sub>Summarising the conversation… 0 s</sub>"
+    assert stage.page.markdown == "<sub>Summarizing the conversation… 0 s</sub>"
     stage.loop.advance(3.0)
-    assert stage.page.markdown == "<sub>Summarising the conversation… 3 s</sub>"
+    assert stage.page.markdown == "<sub>Summarizing the conversation… 3 s</sub>"
     stage.play(Retrying("overloaded", 2, 4, 8.0), after_s=0.2)
     assert "next try in 8 s" in stage.page.markdown
     stage.finish()
@@ -210,10 +210,10 @@ def test_a_summary_stands_folded_where_it_was_made(front_end: str) -> None:
     stage.play(StepStarted(1), TextAdded("Before."), StepFinished(Usage(), 1), after_s=0.2)
     stage.play(SummaryStarted(), SUMMARY, StepStarted(2), TextAdded("After."), after_s=0.2)
     shown = stage.finish()
-    title = "The conversation so far was summarised: 182 k → 9.2 k tokens"
+    title = "The conversation so far was summarized: 182 k → 9.2 k tokens"
     assert f"<details><summary>{title}</summary>\n\n# State\n" in shown
     assert shown.index("Before.") < shown.index(title) < shown.index("After.")
-    assert "Summarising" not in shown
+    assert "Summarizing" not in shown
     assert "<script" not in shown
     assert shown.count("</details>") == 1
 
@@ -221,15 +221,15 @@ def test_a_summary_stands_folded_where_it_was_made(front_end: str) -> None:
 def test_a_summary_that_fails_leaves_nothing() -> None:
     stage = Stage()
     stage.play(SummaryStarted(), after_s=0.2)
-    assert "Summarising" not in stage.finish()
+    assert "Summarizing" not in stage.finish()
 
 
 def test_a_console_tells_of_a_summary_in_a_line() -> None:
     stage = Stage("console")
     stage.play(SummaryStarted(), SUMMARY, after_s=0.2)
     assert stage.page.stdout == (
-        "[summarising the conversation…]\n"
-        "[The conversation so far was summarised: 182 k → 9.2 k tokens]\n"
+        "[summarizing the conversation…]\n"
+        "[The conversation so far was summarized: 182 k → 9.2 k tokens]\n"
     )
 
 

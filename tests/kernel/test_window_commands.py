@@ -25,7 +25,7 @@ IS_SUMMARY = "to be replaced by a summary"
 
 
 def answer(received: Received) -> Answer:
-    """Summarise, or say what was asked last."""
+    """Summarize, or say what was asked last."""
     text = received.raw.decode()
     if IS_SUMMARY in text:
         return Reply((Say("They asked twice and **heard**."),))

@@ -71,7 +71,9 @@ async def test_without_git_only_the_date_is_told(tmp_path: Path) -> None:
         prompts.begin_turn()
         prompt = await prompts.system_prompt()
     assert "Git repository: no" in prompt.text
-    assert prompt.reminder.splitlines()[1:-1] == ["Date: 2026-01-02, Friday"]
+    assert prompt.reminder.splitlines()[1:-1] == [
+        "Date: 2026-01-02, Friday (local time, UTC+00:00)"
+    ]
 
 
 async def test_a_folder_of_a_work_tree_is_in_git(tmp_path: Path) -> None:
@@ -124,6 +126,24 @@ async def test_the_runtime_may_close_while_git_is_asked(tmp_path: Path) -> None:
 
 async def test_an_old_answer_tells_its_age() -> None:
     facts = GitFacts(GitAnswer(b"## main\n"), GitAnswer(b""))
-    today = datetime(2026, 1, 2, tzinfo=UTC).date()
-    assert "ago" not in describe_now(today, facts, age_s=4)
-    assert "Git 61 s ago" in describe_now(today, facts, age_s=61.2)
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    assert "ago" not in describe_now(now, facts, age_s=4)
+    assert "Git 61 s ago" in describe_now(now, facts, age_s=61.2)
+
+
+@pytest.mark.parametrize(
+    ("zone", "date"),
+    [
+        pytest.param("UTC", "2026-03-01, Sunday (local time, UTC+00:00)", id="UTC"),
+        pytest.param(
+            "Pacific/Auckland", "2026-03-02, Monday (local time, UTC+13:00)", id="a day ahead"
+        ),
+        pytest.param("Asia/Kolkata", "2026-03-01, Sunday (local time, UTC+05:30)", id="half"),
+        pytest.param(
+            "America/New_York", "2026-03-01, Sunday (local time, UTC-05:00)", id="behind"
+        ),
+    ],
+)
+def test_the_date_is_that_of_the_user_with_the_offset(zone: str, date: str) -> None:
+    now = datetime(2026, 3, 1, 11, 30, tzinfo=UTC).astimezone(ZoneInfo(zone))
+    assert f"Date: {date}" in describe_now(now, None)

@@ -78,7 +78,7 @@ def missed(
         ),
         pytest.param(
             replace(GROWN, messages=(Message("user", (SummaryMark("x"), Text("so far"))),)),
-            "the conversation was summarised", id="a summary",
+            "the conversation was summarized", id="a summary",
         ),
         pytest.param(
             GROWN, "nothing had changed; the provider has dropped it, or asked another server",

@@ -168,7 +168,7 @@ def test_asking_to_replace_text_takes_both_texts_literally(prompt: str, intent: 
         ("explain price.py", ExplainFile("price.py")),
         ("Read src/a.py and tell me in two sentences what it does.", ExplainFile("src/a.py")),
         ("What have we done so far?", Recap()),
-        ("summarise this conversation", Recap()),
+        ("summarize this conversation", Recap()),
         ("Remember this: the shop opens at ten.", Remember()),
         ("please remember that f.py is old", Remember()),
         ("help", About()),

@@ -329,7 +329,7 @@ async def test_a_last_request_with_another_limit_shares_the_prefix(
     provider.meter.measures_usage = True
     provider.play(lambda _: say("ok"))
     *_, last = growing(1)
-    messages = (*last.messages, user(Text("Summarise it.")))
+    messages = (*last.messages, user(Text("Summarize it.")))
     summary = replace(last, messages=messages, max_output_tokens=4_000, forbids_tools=forbids_tools)
     async with asked(provider, "anthropic") as model:
         before = await usage_of(model, last)

@@ -1,10 +1,10 @@
-"""Have a conversation summarised by its model, however long it is.
+"""Have a conversation summarized by its model, however long it is.
 
 At first the whole conversation is sent with an instruction behind it: the same system prompt,
 tools and messages as before, so that the provider finds them in its cache. Tools are not
 forbidden by parameter then, since that would lose the cached messages; a model that calls one
 all the same is asked again with tools forbidden. What does not fit is shortened, then cut in
-pieces that are summarised one after another; if all fails, an outline is made without a model.
+pieces that are summarized one after another; if all fails, an outline is made without a model.
 """
 
 import logging
@@ -34,7 +34,7 @@ MARGIN_TOKENS = 800
 """For the instruction, and for what estimates are wrong by."""
 
 STAGES = (
-    "You summarise a long conversation between a user and a coding agent, piece by piece, so that "
+    "You summarize a long conversation between a user and a coding agent, piece by piece, so that "
     "the agent can go on with the work."
 )
 SO_FAR = "The summary of what was said before:"
@@ -47,7 +47,7 @@ MERGE = (
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is to be summarised, and with what it was sent."""
+    """What is to be summarized, and with what it was sent."""
 
     system: str
     tools: tuple[ToolSpec, ...]
@@ -62,7 +62,7 @@ class Task:
 
 
 @dataclass(slots=True)
-class Summariser:
+class Summarizer:
     """Makes one summary and counts what that uses."""
 
     requests: Requests
@@ -72,7 +72,7 @@ class Summariser:
     """The last one that was sent."""
 
     async def reply(self, task: Task) -> Message:
-        """Return a reply that summarises the conversation of `task`, with what it has used.
+        """Return a reply that summarizes the conversation of `task`, with what it has used.
 
         Raises:
             ProviderError: the model cannot be asked.
@@ -117,6 +117,8 @@ class Summariser:
             except ContextTooLong as error:
                 logger.warning("the request for a summary is too long")
                 self._learn(error, task.tool_tokens)
+                if error.is_body:
+                    break  # the same once more would be refused once more
         return ""
 
     def _plan(self, task: Task) -> tuple[int, int]:
@@ -131,7 +133,7 @@ class Summariser:
 
     def _learn(self, error: ContextTooLong, tool_tokens: int) -> None:
         info, request = self.requests.model.info, self._request
-        if request is not None:
+        if request is not None and not error.is_body:
             counted = tokens_of_text(request.system) + sum(map(tokens_of, request.messages))
             self.gauge.overflowed(
                 info.label,
