@@ -329,6 +329,37 @@ async def test_a_window_that_nobody_knew_is_learned_from_a_refusal(
     assert turn.told(SummaryFinished)
 
 
+@pytest.mark.parametrize(
+    "window", [pytest.param(0, id="unknown"), pytest.param(50_000, id="known")]
+)
+async def test_too_many_bytes_are_shortened_and_teach_nothing_of_the_window(window: int) -> None:
+    taken = 0
+
+    def answer(request: ModelRequest) -> list[Item]:
+        nonlocal taken
+        taken += 1
+        if taken == 5:
+            refusal = ContextTooLong("too long (413)")
+            refusal.is_body = True
+            return [refusal]
+        return inner(request)
+
+    inner = worker(12)
+    turn = bench(answer, window=window)
+    await turn.run()
+    assert text_of(turn.agent.conversation.running[-1]) == "finished"
+    assert len(turn.told(SummaryFinished)) == 1
+
+
+async def test_too_many_bytes_of_a_prompt_are_told_in_the_words_of_the_provider() -> None:
+    refusal = ContextTooLong("too long (413)")
+    refusal.is_body = True
+    turn = bench(lambda _: [refusal], window=50_000)
+    with pytest.raises(ContextTooLong, match="413"):
+        await turn.run(Text("z" * 20_000))
+    assert turn.summaries() == []
+
+
 async def test_what_cannot_be_shortened_is_a_clear_error() -> None:
     turn = bench(refusing(worker(1), 2_000), window=0)
     with pytest.raises(ContextTooLong, match="does not fit into the window") as caught:

@@ -14,7 +14,7 @@ from crush_kernel.history.context import (
     messages_of,
     stale_cells,
 )
-from crush_kernel.history.turn import Turn, digest_of
+from crush_kernel.history.turn import Turn, TurnState, digest_of
 from crush_kernel.messages import Message, Reasoning, ShellCommand, Text, text_of
 
 
@@ -90,6 +90,13 @@ def test_a_rerun_with_the_same_words_makes_nothing_below_stale() -> None:
     assert stale_cells(turns, "abc") == ()
     turns["b"] = turn("b", "something else", context=(turns["a"],))
     assert stale_cells(turns, "abc") == ("c",)
+
+
+@pytest.mark.parametrize("end", ["error", "interrupted", "running"])
+def test_a_turn_that_failed_before_it_said_anything_changes_nothing_below(end: TurnState) -> None:
+    turns = run_in_order("abc")
+    empty = Turn("new", end=end, fingerprint=fingerprint_of([turns["a"]]), digest=digest_of(()))
+    assert stale_cells({**turns, "new": empty}, ("a", "new", "b", "c")) == ()
 
 
 def test_a_command_of_the_user_depends_on_nothing_above() -> None:

@@ -143,8 +143,10 @@ def test_a_summary_that_cannot_be_made_leaves_everything_as_it_was(
     office: tuple[Desk, RunningKernel], tab: Tab
 ) -> None:
     desk, _ = office
+    run(tab, 3, "What is below?")
     desk.provider.play(lambda _: HttpReply(401, {"error": {"message": "bad key"}}))
     assert "key" in failure(tab, 2, "/compact")
+    assert tab.page.stale == []
     desk.provider.play(answer)
     run(tab, 3, "Well?")
     assert "Heard one." in asked(desk, "Well?").raw.decode()

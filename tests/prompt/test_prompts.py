@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import anyio
 import pytest
@@ -139,11 +140,9 @@ async def test_an_old_answer_tells_its_age() -> None:
             "Pacific/Auckland", "2026-03-02, Monday (local time, UTC+13:00)", id="a day ahead"
         ),
         pytest.param("Asia/Kolkata", "2026-03-01, Sunday (local time, UTC+05:30)", id="half"),
-        pytest.param(
-            "America/New_York", "2026-03-01, Sunday (local time, UTC-05:00)", id="behind"
-        ),
+        pytest.param("America/New_York", "2026-03-01, Sunday (local time, UTC-05:00)", id="behind"),
     ],
 )
-def test_the_date_is_that_of_the_user_with_the_offset(zone: str, date: str) -> None:
+async def test_the_date_is_that_of_the_user_with_the_offset(zone: str, date: str) -> None:
     now = datetime(2026, 3, 1, 11, 30, tzinfo=UTC).astimezone(ZoneInfo(zone))
     assert f"Date: {date}" in describe_now(now, None)

@@ -27,6 +27,7 @@ from crush_kernel.providers.failures import (
     from_error_event,
     from_response,
     garbled,
+    overfull,
     redact,
     silent,
     unreachable,
@@ -225,6 +226,33 @@ def test_replies(status: int, body: object, expected: type[ProviderError]) -> No
 )
 def test_messages_are_one_sentence(error: ProviderError, message: str) -> None:
     assert str(error) == message
+
+
+@pytest.mark.parametrize(
+    ("error", "is_body"),
+    [
+        pytest.param(response(413, ""), True, id="nothing said"),
+        pytest.param(response(413, "<html><title>413</title></html>"), True, id="a proxy"),
+        pytest.param(response(413, anthropic("request_too_large", "Too large")), True, id="API"),
+        pytest.param(
+            from_error_event("anthropic", "request_too_large", "Too large"), True, id="an event"
+        ),
+        pytest.param(
+            response(413, anthropic("request_too_large", "prompt is too long: 30 tokens > 20")),
+            False,
+            id="tokens after all",
+        ),
+        pytest.param(
+            response(400, anthropic("invalid_request_error", "prompt is too long: 3 > 2")),
+            False,
+            id="tokens",
+        ),
+        pytest.param(overfull("anthropic"), False, id="a reply without room"),
+    ],
+)
+def test_too_many_bytes_are_told_from_too_many_tokens(error: ProviderError, is_body: bool) -> None:  # noqa: FBT001 - a table
+    assert isinstance(error, ContextTooLong)
+    assert error.is_body == is_body
 
 
 def test_the_hint_names_the_variable_of_the_key() -> None:
