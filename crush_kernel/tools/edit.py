@@ -23,6 +23,17 @@ from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.textedit import Rejected, Replaced, replace_text
 from crush_kernel.tools.tracker import ReadTracker
 
+REINDENTED = (
+    "old_string matched only after correcting its whitespace, and new_string was indented like "
+    "the file"
+)
+
+STALE = (
+    ". The file had changed on disk since you last viewed it; {touched} touched, view the file "
+    "again before you change more"
+)
+"""Said of a change to a file that the model does not know as it is now."""
+
 
 class EditArguments(Arguments):
     """What `edit` is asked to do."""
@@ -80,7 +91,7 @@ def _propose(files: Files, before: Snapshot, arguments: EditArguments) -> Propos
     if before.state == "unread":
         raise unread(before)
     outcome = replace_text(before.text, old, new, replace_all=arguments.replace_all)
-    if before.state == "stale" and not _is_safe_on_stale(outcome, arguments):
+    if before.state == "stale" and not is_safe_on_stale(outcome, replace_all=arguments.replace_all):
         region = outcome.reason if isinstance(outcome, Rejected) else ""
         raise files.changed_since(before, region)
     match outcome:
@@ -97,23 +108,22 @@ def _propose(files: Files, before: Snapshot, arguments: EditArguments) -> Propos
             assert_never(outcome)
 
 
-def _is_safe_on_stale(outcome: Replaced | Rejected, arguments: EditArguments) -> bool:
+def is_safe_on_stale(outcome: Replaced | Rejected, *, replace_all: bool) -> bool:
     """Return whether the place is beyond doubt, although the rest of the file is unknown."""
     is_exact = isinstance(outcome, Replaced) and not outcome.is_reindented
-    return is_exact and not arguments.replace_all
+    return is_exact and not replace_all
+
+
+def places(outcome: Replaced) -> str:
+    """Return how many places were replaced, and where, in words."""
+    many = "1 place" if outcome.count == 1 else f"{outcome.count} places"
+    return f"replaced {many}, {'on' if outcome.count == 1 else 'from'} line {outcome.line}"
 
 
 def _report(outcome: Replaced, before: Snapshot) -> str:
-    places = "1 place" if outcome.count == 1 else f"{outcome.count} places"
-    report = f"replaced {places}, {'on' if outcome.count == 1 else 'from'} line {outcome.line}"
+    report = places(outcome)
     if outcome.is_reindented:
-        report += (
-            ". old_string matched only after correcting its whitespace, and new_string was "
-            "indented like the file; check the result below"
-        )
+        report += f". {REINDENTED}; check the result below"
     if before.state == "stale":
-        report += (
-            ". The file had changed on disk since you last viewed it; only this place was "
-            "touched, view the file again before you change more"
-        )
+        report += STALE.format(touched="only this place was")
     return report
