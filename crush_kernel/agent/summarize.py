@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
+from crush_kernel.agent.events import Notice
 from crush_kernel.agent.requests import Requests
 from crush_kernel.errors import ContextTooLong
 from crush_kernel.history.estimate import Gauge, tokens_of, tokens_of_text
@@ -36,6 +37,10 @@ MARGIN_TOKENS = 800
 STAGES = (
     "You summarize a long conversation between a user and a coding agent, piece by piece, so that "
     "the agent can go on with the work."
+)
+NO_SUMMARY = (
+    "The model gave no summary: a short transcript of the conversation stands in for it. "
+    "`/uncompact` takes it back."
 )
 SO_FAR = "The summary of what was said before:"
 PIECE = "The next piece of the conversation, as a transcript:"
@@ -150,6 +155,9 @@ class Summarizer:
             reply = await self._reply(
                 lambda w=max_words, f=forbids_tools: build(w, forbids_tools=f)
             )
+            if reply.stop == "refused":
+                logger.warning("a summary was refused")
+                return ""
             if reply.stop == "max_tokens":
                 logger.warning("a summary was cut off; a shorter one is asked for")
                 max_words = max(100, budget * 2 // 5) if not max_words else max_words // 2
@@ -179,6 +187,8 @@ class Summarizer:
                 if failures > MAX_ASKS or len(piece) < LEAST_PIECE_CHARS:
                     break
                 waiting = [*pieces([piece], len(piece) // 2 + 1), *waiting]
+        if not summary:
+            self.requests.emit(Notice(NO_SUMMARY))
         return summary or outline(messages, self._piece_chars())
 
     def _piece_chars(self) -> int:

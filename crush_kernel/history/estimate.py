@@ -8,7 +8,7 @@ Pure: the gauge is a value of what it was told. Source: Crush, context engineeri
 four bytes); Anthropic and OpenAI, "Vision" (what an image comes to).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,6 +40,11 @@ LOWEST_RATIO: Final = 0.35
 """A report of fewer tokens than this part of our count is not of the whole request: some
 servers leave out what they had cached."""
 HIGHEST_RATIO: Final = 4.0
+LYING_RATIO: Final = 20.0
+"""A report of more tokens than so many times our count is no report of the request, unless there
+are documents: what these come to, nobody knows but the provider."""
+LEAST_WINDOW: Final = 1_000
+"""Tokens of the smallest window that is believed of a model."""
 
 
 def tokens_of_text(text: str) -> int:
@@ -143,12 +148,15 @@ class Gauge:
         usage = messages[index].usage
         reported = 0 if usage is None else usage.context_tokens
         counted = self._sums[index + 1]
-        least = round((fixed + counted) * LOWEST_RATIO)
-        return max(reported, least) + self.scaled(label, whole - counted), False
+        sent = fixed + counted
+        if reported > sent * LYING_RATIO and not _has_document(messages[: index + 1]):
+            return self.scaled(label, fixed + whole), True
+        reported = max(reported, round(sent * LOWEST_RATIO))
+        return reported + self.scaled(label, whole - counted), False
 
     def reported(self, label: str, *, counted: int, prompt: int) -> None:
         """Learn from what a provider says of a request that was counted by us."""
-        if counted > 0 and prompt >= counted * LOWEST_RATIO:
+        if counted * LOWEST_RATIO <= prompt <= counted * LYING_RATIO and counted > 0:
             self._ratios[label] = min(HIGHEST_RATIO, prompt / counted)
 
     def overflowed(self, label: str, *, asked: int, limit: int, counted: int, known: int) -> None:
@@ -165,7 +173,7 @@ class Gauge:
             self.reported(label, counted=counted, prompt=asked)
         sent = asked or self.scaled(label, counted)
         window = self.window(label, known)
-        if limit:
+        if limit >= LEAST_WINDOW:
             self._windows[label] = limit
             self._guessed.discard(label)
         elif not window or sent <= window:
@@ -177,6 +185,25 @@ class Gauge:
         """Learn from a request of so many tokens that did fit, beyond what was guessed."""
         if label in self._guessed and tokens > self._windows[label]:
             self._windows[label] = tokens
+
+
+def _has_document(messages: Iterable[Message]) -> bool:
+    return any(
+        not media.media_type.startswith("image/")
+        for message in messages
+        for part in message.parts
+        for media in _files_of(part)
+    )
+
+
+def _files_of(part: Part) -> tuple[Media, ...]:
+    match part:
+        case Media():
+            return (part,)
+        case ToolResult(media=media):
+            return media
+        case _:
+            return ()
 
 
 def _last_report(label: str, messages: Sequence[Message]) -> int | None:

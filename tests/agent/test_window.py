@@ -27,12 +27,13 @@ from crush_kernel.messages import (
     Text,
     ToolCall,
     ToolResult,
+    Usage,
     calls_of,
     text_of,
 )
 from crush_kernel.permissions.gate import DenyAll, Gate
 from crush_kernel.prompt.system import PromptPart, SystemPrompt
-from crush_kernel.providers.base import ModelInfo, ModelRequest, Stop, TextDelta
+from crush_kernel.providers.base import ModelInfo, ModelRequest, Stop, TextDelta, UsageReport
 from tests.fakes.model import AnsweringModel, Item, calls, says
 from tests.fakes.tools import echo
 
@@ -46,6 +47,10 @@ WINDOW = 10_000
 def text(words: str, *, stop: str = "end_turn") -> list[Item]:
     """A reply of a provider that reports no usage."""
     return [TextDelta(0, words), Stop("max_tokens" if stop == "max_tokens" else "end_turn")]
+
+
+def refusal(words: str = "I cannot help with that.") -> list[Item]:
+    return [TextDelta(0, words), Stop("refused")]
 
 
 def is_for_summary(request: ModelRequest) -> bool:
@@ -260,6 +265,40 @@ async def test_a_model_that_cannot_summarize_does_not_end_the_turn() -> None:
     await turn.run()
     assert text_of(turn.agent.conversation.running[-1]) == "finished"
     assert "<request>\ndo the work" in text_of(turn.model.requests[-1].messages[0])
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        pytest.param(refusal(), id="refuses"),
+        pytest.param(text(""), id="says nothing"),
+        pytest.param(calls(("c", "echo", "{}")), id="calls a tool"),
+        pytest.param(text("cut", stop="max_tokens"), id="never ends"),
+    ],
+)
+async def test_what_is_no_summary_never_stands_for_the_conversation(summary: list[Item]) -> None:
+    turn = bench(worker(8, summary=lambda _: summary))
+    await turn.run()
+    assert text_of(turn.agent.conversation.running[-1]) == "finished"
+    opening = text_of(turn.model.requests[-1].messages[0])
+    assert "cannot help" not in opening
+    assert "You called echo" in opening
+    assert any("gave no summary" in notice for notice in turn.notices())
+
+
+@pytest.mark.parametrize("reported", [0, 10**9, 10**15])
+async def test_a_provider_that_lies_about_its_usage_is_not_summarized_at_each_step(
+    reported: int,
+) -> None:
+    def answer(request: ModelRequest) -> list[Item]:
+        items = inner(request)
+        return [*items[:-1], UsageReport(Usage(input_tokens=reported, output_tokens=9)), items[-1]]
+
+    inner = worker(12)
+    turn = bench(answer)
+    await turn.run()
+    assert text_of(turn.agent.conversation.running[-1]) == "finished"
+    assert 1 <= len(turn.told(SummaryFinished)) <= 7
 
 
 async def test_one_huge_result_is_summarized_in_what_fits() -> None:

@@ -12,7 +12,7 @@ from crush_kernel.history.estimate import (
     tokens_of,
     tokens_of_text,
 )
-from crush_kernel.messages import Media, Message, Text, ToolCall, ToolResult, Usage
+from crush_kernel.messages import Media, Message, Part, Text, ToolCall, ToolResult, Usage
 
 M = "p/m"
 
@@ -93,6 +93,22 @@ def test_a_report_of_next_to_nothing_is_not_believed() -> None:
     assert used >= 10_000 * LOWEST_RATIO
 
 
+@pytest.mark.parametrize(
+    ("part", "reported", "believed"),
+    [
+        pytest.param(Text("x" * 400), 300, 300, id="more than estimated"),
+        pytest.param(Text("x" * 400), 10**11, 104, id="a lie"),
+        pytest.param(Media("image/png", "AAAA"), 10**11, 1_604, id="an image"),
+        pytest.param(Media("application/pdf", "AAAA"), 90_000, 90_000, id="a document"),
+    ],
+)
+def test_a_report_of_far_too_much_is_not_believed(part: Part, reported: int, believed: int) -> None:
+    asked = Message("user", (part,))
+    answer = reply("", reported)
+    used, _ = Gauge().used(M, (asked, answer), fixed=0)
+    assert believed <= used <= believed + tokens_of(answer)
+
+
 def test_an_estimate_is_corrected_by_what_this_model_has_reported() -> None:
     gauge = Gauge()
     gauge.reported(M, counted=1_000, prompt=1_500)
@@ -104,7 +120,8 @@ def test_an_estimate_is_corrected_by_what_this_model_has_reported() -> None:
     ("counted", "prompt", "ratio"),
     [
         pytest.param(1_000, 2_000, 2.0, id="believed"),
-        pytest.param(1_000, 100_000, HIGHEST_RATIO, id="bounded"),
+        pytest.param(1_000, 10_000, HIGHEST_RATIO, id="bounded"),
+        pytest.param(1_000, 100_000, 1.0, id="a lie"),
         pytest.param(1_000, 10, 1.0, id="not of the whole request"),
         pytest.param(0, 10, 1.0, id="nothing counted"),
     ],
@@ -120,10 +137,11 @@ def test_what_a_report_teaches_is_bounded(counted: int, prompt: int, ratio: floa
     [
         pytest.param(9_000, 8_000, 0, 8_000, id="named"),
         pytest.param(9_000, 8_000, 32_000, 8_000, id="named, less than known"),
-        pytest.param(0, 0, 0, 9_500, id="nothing named, nothing known"),
-        pytest.param(0, 0, 32_000, 9_500, id="nothing named, more known"),
-        pytest.param(9_000, 0, 0, 8_550, id="only what was asked"),
+        pytest.param(0, 0, 0, 9_000, id="nothing named, nothing known"),
+        pytest.param(0, 0, 32_000, 9_000, id="nothing named, more known"),
+        pytest.param(9_000, 0, 0, 8_100, id="only what was asked"),
         pytest.param(40_000, 0, 32_000, 32_000, id="asked for more than known"),
+        pytest.param(0, 5, 32_000, 9_000, id="a number that is no window"),
     ],
 )
 def test_what_did_not_fit_teaches_the_window(
