@@ -56,6 +56,7 @@ from crush_kernel.tools.grep import grep_tool
 from crush_kernel.tools.ls import ls_tool
 from crush_kernel.tools.mediatype import DOCUMENT_TYPE
 from crush_kernel.tools.multiedit import multiedit_tool
+from crush_kernel.tools.notebookedit import notebook_edit_tool
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.todos import todos_tool
 from crush_kernel.tools.tracker import ReadTracker
@@ -445,6 +446,7 @@ def _tools(
         erase(edit_tool(paths, tracker, notebook=notebook)),
         erase(multiedit_tool(paths, tracker, notebook=notebook)),
         erase(write_tool(paths, tracker, notebook=notebook)),
+        erase(notebook_edit_tool(paths, tracker, notebook=notebook)),
         erase(bash_tool(shell, paths)),
         erase(todos_tool()),
     )

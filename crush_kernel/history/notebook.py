@@ -39,7 +39,7 @@ MAX_NOTEBOOK_BYTES: Final = 100_000_000
 """Twice the largest notebook that is still of any use in a browser."""
 
 MAX_WEIGHT: Final = 10_000_000
-"""Of what a notebook is made of; see `_weight`. The time of a parser, a second or two."""
+"""Of what a notebook is made of; see `weight_of_json`. The time of a parser, a second or two."""
 
 MAX_CELLS: Final = 20_000
 """More than any front end can show."""
@@ -99,7 +99,7 @@ def read_ipynb(data: bytes | str) -> NotebookContents:
     try:
         text = data if isinstance(data, str) else data.decode()
         text = text.removeprefix("\ufeff")
-        if _weight(text) > MAX_WEIGHT:
+        if weight_of_json(text) > MAX_WEIGHT:
             return _unreadable("it has too many values")
         with _no_collection():
             notebook: object = json.loads(text, parse_constant=_no_number) if text.strip() else None
@@ -251,7 +251,7 @@ def _bounded(problems: list[str]) -> tuple[str, ...]:
     return (*problems[: MAX_PROBLEMS - 1], f"{more} more things in it cannot be used as they are.")
 
 
-def _weight(text: str) -> int:
+def weight_of_json(text: str) -> int:
     """Return how long a parser will take over `text`, in items of a list.
 
     Text costs next to nothing; the weights of the marks are what was measured.

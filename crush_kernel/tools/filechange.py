@@ -26,13 +26,20 @@ from crush_kernel.files.textfile import (
 )
 from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.tools.base import KeepVersion, ToolContext, ToolOutput, limit_output
-from crush_kernel.tools.diskfile import read_file, replace_file, require_writable
+from crush_kernel.tools.diskfile import MAX_EDIT_BYTES, read_file, replace_file, require_writable
+from crush_kernel.tools.notebooktext import SUFFIX, NoNotebook, listing, read_notebook
 from crush_kernel.tools.paths import PathPolicy, Target
 from crush_kernel.tools.textdiff import Diff, unified_diff
 from crush_kernel.tools.tracker import FileState, ReadTracker
 
 _MAX_CHANGES = 6_000
 """Bytes of a diff that a tool result shows the model."""
+
+MAX_NOTEBOOK_BYTES = 50_000_000
+"""The largest notebook that is changed: it is outputs for the most part, which are not compared."""
+
+NOTEBOOK_TOOL = "notebook_edit"
+"""What changes the cells of notebooks; the other tools change text only."""
 
 AfterWrite = Callable[[Path], Awaitable[str]]
 """Called with the real path of every file written; what it returns is added to the result."""
@@ -79,6 +86,8 @@ class Proposal:
     """What was done, for the model, to go after the path: `replaced 1 place, on line 3`."""
     is_guess: bool = False
     """Whether the model should look at what came out of it."""
+    compared: tuple[str | None, str] | None = None
+    """What people compare instead of the texts, before and after; `None` before is no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +99,27 @@ class Files:
     after_write: AfterWrite = say_nothing
     notebook: OpenNotebook = no_notebook
 
-    async def load(self, file_path: str) -> Snapshot:
+    async def load(self, file_path: str, *, by_cells: bool = False) -> Snapshot:
         """Return what is at `file_path` now.
+
+        Args:
+            file_path: as the model wrote it.
+            by_cells: whether it is to be changed as a notebook and not as text.
 
         Raises:
             ToolError: it is no text file of a size to edit, or it cannot be written, or it is
-                the notebook that is open.
+                the notebook that is open, or a notebook that is to be changed as text.
         """
-        return await run_sync(self._load, file_path, abandon_on_cancel=True)
+        before = await run_sync(self._load, file_path, abandon_on_cancel=True)
+        if not by_cells:
+            await run_sync(_require_no_notebook, before, abandon_on_cancel=True)
+        return before
 
     def _load(self, file_path: str) -> Snapshot:
         target = self.paths.resolve(file_path)
         self._require_other_than_the_notebook(target)
-        file = read_file(target.path)
+        limit = MAX_NOTEBOOK_BYTES if is_called_notebook(target) else MAX_EDIT_BYTES
+        file = read_file(target.path, max_bytes=limit)
         require_writable(target.path)
         notes = _link_notes(file_path, target, self.paths.cwd)
         if file is None:
@@ -147,6 +164,8 @@ class Files:
         """
         target = before.target
         data = _encoded(proposal.text, before)
+        if before.data is None and is_called_notebook(target):
+            await run_sync(_require_notebook, target, proposal.text, abandon_on_cancel=True)
         diff = await run_sync(_diff, before, proposal, abandon_on_cancel=True)
         await context.permit(
             PermissionRequest(
@@ -168,7 +187,8 @@ class Files:
     def _commit(self, before: Snapshot, data: bytes, keep_version: KeepVersion) -> None:
         """Replace the file if it still is what `before` says; in one go, in one thread."""
         target = before.target
-        file = read_file(target.path)
+        limit = MAX_NOTEBOOK_BYTES if is_called_notebook(target) else MAX_EDIT_BYTES
+        file = read_file(target.path, max_bytes=limit)
         is_same = (file.data if file else None) == before.data
         if not is_same or Path(os.path.realpath(target.path)) != target.path:
             raise ToolError(
@@ -233,8 +253,13 @@ class Files:
         seen_format = None if seen is None else detect(seen)
         if seen is None or seen_format is None:
             return ""
-        old = decode(seen, seen_format)
-        return unified_diff(before.target.shown, shown(old), shown(before.text)).text
+        old, new = shown(decode(seen, seen_format)), shown(before.text)
+        if is_called_notebook(before.target):
+            try:
+                old, new = listing(read_notebook(old)), listing(read_notebook(new))
+            except NoNotebook:
+                return ""
+        return unified_diff(before.target.shown, old, new).text
 
     def describe(self, file_path: str) -> str:
         """Return `file_path` as a person should see it."""
@@ -266,6 +291,36 @@ def unread(before: Snapshot) -> ToolError:
     )
 
 
+def is_called_notebook(target: Target) -> bool:
+    """Return whether `target` is named like a notebook."""
+    return target.path.suffix.lower() == SUFFIX
+
+
+def _require_no_notebook(before: Snapshot) -> None:
+    """Refuse to change a notebook as text; one that is damaged can be mended that way."""
+    if before.data is None or not is_called_notebook(before.target):
+        return
+    try:
+        read_notebook(before.text)
+    except NoNotebook:
+        return
+    raise ToolError(
+        f"{before.target.shown} is a notebook, so nothing was written: change its cells with "
+        f"{NOTEBOOK_TOOL}. View it for their ids."
+    )
+
+
+def _require_notebook(target: Target, text: str) -> None:
+    """Refuse to make a notebook that nothing could open."""
+    try:
+        read_notebook(text)
+    except NoNotebook as error:
+        raise ToolError(
+            f"{target.shown} would be no notebook: {error}. Nothing was written. Insert its "
+            f"first cell with {NOTEBOOK_TOOL}, which makes the file."
+        ) from error
+
+
 def _is_same_file(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)
@@ -291,8 +346,9 @@ def _encoded(text: str, before: Snapshot) -> bytes:
 
 
 def _diff(before: Snapshot, proposal: Proposal) -> Diff:
-    old = None if before.data is None else shown(before.text)
-    return unified_diff(before.target.shown, old, shown(proposal.text))
+    old = None if before.data is None else before.text
+    old, new = proposal.compared or (old, proposal.text)
+    return unified_diff(before.target.shown, None if old is None else shown(old), shown(new))
 
 
 def _link_notes(file_path: str, target: Target, cwd: Path) -> tuple[str, ...]:
