@@ -69,10 +69,7 @@ def shares_of(turns: Sequence[Turn]) -> Iterator[tuple[Turn, tuple[Message, ...]
         if index == start and turn.summary is not None:
             opening = messages[turn.summary : turn.summary + 1]
             messages = messages[turn.summary + 1 :]
-        yield (
-            turn,
-            opening + tuple(_in_place(messages) if is_same[index] else _out_of_place(messages)),
-        )
+        yield turn, opening + (_in_place(messages) if is_same[index] else _out_of_place(messages))
 
 
 def standing_summary(turns: Sequence[Turn], is_same: Sequence[bool] = ()) -> int | None:
@@ -125,25 +122,24 @@ def _are_in_place(turns: Iterable[Turn]) -> list[bool]:
     return found
 
 
-def _in_place(messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield what a turn says where its context is what it was.
+def _in_place(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return what a turn says where its context is what it was.
 
     What it has said after a summary that stands for nothing now was said in another context.
     """
-    rest = iter(messages)
-    for message in rest:
+    for index, message in enumerate(messages):
         if is_summary(message):
-            yield from _out_of_place(rest)
-        else:
-            yield message
+            return messages[:index] + _out_of_place(messages[index + 1 :])
+    return messages
 
 
-def _out_of_place(messages: Iterable[Message]) -> Iterator[Message]:
-    for message in messages:
-        if is_summary(message):
-            continue
-        parts = tuple(part for part in message.parts if not isinstance(part, Reasoning))
-        if len(parts) == len(message.parts) and message.usage is None:
-            yield message
-        else:
-            yield replace(message, parts=parts, usage=None)
+def _out_of_place(messages: Iterable[Message]) -> tuple[Message, ...]:
+    return tuple(_without_reports(m) for m in messages if not is_summary(m))
+
+
+def _without_reports(message: Message) -> Message:
+    """Return `message` without thinking, and without what a request filled of the window."""
+    parts = tuple(part for part in message.parts if not isinstance(part, Reasoning))
+    if len(parts) == len(message.parts) and message.usage is None:
+        return message
+    return replace(message, parts=parts, usage=None)
