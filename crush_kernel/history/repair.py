@@ -259,18 +259,16 @@ def _is_clean(message: Message) -> bool:
         return False  # there may be a call twice
     for part in parts:
         match part:
-            case Text():
+            case Text() if role != "tool":
                 text = part.text
-                if role == "tool" or not text or text.isspace() or not text.isascii():
-                    return False
-            case ToolCall() if role == "assistant":
-                pass
             case ToolResult() if role == "tool":
                 text = part.content
-                if not text or text.isspace() or not text.isascii():
-                    return False
+            case ToolCall() if role == "assistant":
+                continue
             case _:
                 return False
+        if not text or text.isspace() or well_formed(text) is not text:
+            return False
     return True
 
 
