@@ -8,7 +8,7 @@ engine thread, in the coroutine that opened it.
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from crush_kernel.history.journal import Journal
 from crush_kernel.history.notebook import NotebookContents
 from crush_kernel.history.notebookfile import path_in, path_told, read_notebook_file
 from crush_kernel.history.ownership import user_mark
-from crush_kernel.history.redactedstream import redacted_so_far
+from crush_kernel.history.redactedstream import RedactedStream, redacted_so_far
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.replay import CUT_SHORT
 from crush_kernel.history.session import CellUpdate, Session
@@ -38,21 +38,27 @@ from crush_kernel.history.summary import is_summary
 from crush_kernel.history.turn import TurnState
 from crush_kernel.messages import Message, ShellCommand, Text, Usage
 from crush_kernel.permissions.gate import Gate
+from crush_kernel.prompt.delimited import delimited
 from crush_kernel.prompt.prompts import Prompts, open_prompts
 from crush_kernel.prompt.skills import Skill, SkillFiles
 from crush_kernel.prompt.skilltext import invocation
+from crush_kernel.prompt.system import SystemPrompt
 from crush_kernel.providers.base import Model, ModelInfo
 from crush_kernel.providers.cachemisses import CacheLedger
 from crush_kernel.providers.selection import Providers
 from crush_kernel.providers.watched import WatchedModel
+from crush_kernel.shell.jobs import Jobs
 from crush_kernel.shell.runner import CommandResult, Shell
 from crush_kernel.tools.attachments import Attachments
 from crush_kernel.tools.base import AnyTool, erase
 from crush_kernel.tools.bash import bash_tool
+from crush_kernel.tools.commandtext import job_lines
 from crush_kernel.tools.edit import edit_tool
 from crush_kernel.tools.encoded import without_base64
 from crush_kernel.tools.glob import glob_tool
 from crush_kernel.tools.grep import grep_tool
+from crush_kernel.tools.jobkill import job_kill_tool
+from crush_kernel.tools.joboutput import job_output_tool
 from crush_kernel.tools.ls import ls_tool
 from crush_kernel.tools.mediatype import DOCUMENT_TYPE
 from crush_kernel.tools.multiedit import multiedit_tool
@@ -81,6 +87,7 @@ class Runtime:
     providers: Providers
     agent: Agent
     shell: Shell
+    jobs: Jobs
     attachments: Attachments
     state: State
     session: Session
@@ -94,6 +101,8 @@ class Runtime:
     _model: Model | None = None
     _opening: anyio.Lock = field(default_factory=anyio.Lock)
     _is_titling: bool = False
+    _job_news: str = ""
+    """What the running turn is told of the jobs."""
 
     @property
     def model_info(self) -> ModelInfo | None:
@@ -175,6 +184,7 @@ class Runtime:
             is_watched: whether a person is there, for whom a model names the notebook; in a
                 run of a program the first line does.
         """
+        self._job_news = self._news_of_jobs()
         self.prompts.begin_turn()
         try:
             named = text if skill is None else f"/{skill.name} {text}".strip()
@@ -211,6 +221,18 @@ class Runtime:
         """Return what a prompt in `cell_id` would be sent with now."""
         info = (await self.model()).info
         return self.agent.contents(cell_id, await self.prompts.system_prompt(), info)
+
+    async def system_prompt(self) -> SystemPrompt:
+        """Return the prompt for a request of the running turn that is sent now."""
+        prompt = await self.prompts.system_prompt()
+        said = filter(None, (prompt.reminder, self._job_news))
+        return replace(prompt, reminder="\n".join(said))
+
+    def _news_of_jobs(self) -> str:
+        """Return which jobs run, and which have ended since the model last heard of them."""
+        running = (job for job in self.jobs.listed if not job.is_ended)
+        lines = job_lines((*self.jobs.take_news(), *running))
+        return delimited("jobs", self.session.redactor.redact("\n".join(lines))) if lines else ""
 
     async def _prompt(self, text: str, watcher: Watcher, skill: Skill | None) -> None:
         model = await self.model()
@@ -357,6 +379,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
     clean = partial(redacted_so_far, redactor=redactor)
     async with (
         Shell(settings.environ, clean=clean) as shell,
+        Jobs(shell, open_stream=partial(RedactedStream, redactor)) as jobs,
         anyio.create_task_group() as tasks,
     ):
         runtime = _build(
@@ -365,6 +388,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             paths=paths,
             state=state,
             shell=shell,
+            jobs=jobs,
             session=session,
             prompts=open_prompts(settings, cwd=paths.cwd, project_root=paths.root, tasks=tasks),
         )
@@ -399,6 +423,7 @@ def _build(
     paths: PathPolicy,
     state: State,
     shell: Shell,
+    jobs: Jobs,
     session: Session,
     prompts: Prompts,
 ) -> Runtime:
@@ -408,19 +433,23 @@ def _build(
             return False
         return info.accepts_documents if media_type == DOCUMENT_TYPE else info.accepts_images
 
+    async def system_prompt() -> SystemPrompt:
+        return await runtime.system_prompt()
+
     runtime = Runtime(
         settings=settings,
         paths=paths,
         providers=Providers(settings, state),
         agent=Agent(
-            tools=_tools(paths, shell, accepts, lambda: session.notebook, prompts.skills),
+            tools=_tools(paths, jobs, accepts, lambda: session.notebook, prompts.skills),
             gate=Gate(settings.permission_mode),
-            system_prompt=prompts.system_prompt,
+            system_prompt=system_prompt,
             conversation=session.conversation,
             limits=limits_of(settings),
             summarizes=not settings.disables_summaries,
         ),
         shell=shell,
+        jobs=jobs,
         attachments=Attachments(paths),
         state=state,
         session=session,
@@ -432,7 +461,7 @@ def _build(
 
 def _tools(
     paths: PathPolicy,
-    shell: Shell,
+    jobs: Jobs,
     accepts: Callable[[str], bool],
     notebook: Callable[[], Path | None],
     skills: SkillFiles,
@@ -447,6 +476,8 @@ def _tools(
         erase(multiedit_tool(paths, tracker, notebook=notebook)),
         erase(write_tool(paths, tracker, notebook=notebook)),
         erase(notebook_edit_tool(paths, tracker, notebook=notebook)),
-        erase(bash_tool(shell, paths)),
+        erase(bash_tool(jobs, paths)),
+        erase(job_output_tool(jobs)),
+        erase(job_kill_tool(jobs)),
         erase(todos_tool()),
     )

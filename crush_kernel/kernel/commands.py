@@ -17,6 +17,7 @@ from crush_kernel import __version__
 from crush_kernel.errors import CommandError
 from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
 from crush_kernel.kernel.costpage import cost_page
+from crush_kernel.kernel.jobcommands import jobs
 from crush_kernel.kernel.notebookcommands import export, replay, versions
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import thousands
@@ -165,6 +166,9 @@ COMMANDS = {
         ),
         SlashCommand("status", "/status", "shows model, permissions, folder, versions", _status),
         SlashCommand("cost", "/cost", "shows the tokens and money spent", _cost),
+        SlashCommand(
+            "jobs", "/jobs [stop id]", "lists what runs in the background, or stops it", jobs
+        ),
         SlashCommand("skills", "/skills", "shows the skills, and what is wrong with them", skills),
         SlashCommand(NEW, "/new", "starts afresh: cells below know nothing of those above", _new),
         SlashCommand(

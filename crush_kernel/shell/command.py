@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 
@@ -14,7 +15,13 @@ import anyio.lowlevel
 from crush_kernel.errors import ToolError
 from crush_kernel.shell.environment import MARK
 from crush_kernel.shell.output import OutputBuffer
-from crush_kernel.shell.processes import Family, Survivor, still_running, wait_for_exit
+from crush_kernel.shell.processes import (
+    Family,
+    Survivor,
+    is_orphaned_group,
+    still_running,
+    wait_for_exit,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +57,10 @@ _REAP_LIMIT_S = 1.0
 """For bash to end after KILL; only a process stuck in the operating system takes longer."""
 
 _POLL_S = 0.01
+
+_FLOOD_PAUSE_S = 0.005
+"""After a whole chunk of an output that goes to a log: an endless printer in the background is
+slowed down to some megabytes a second and leaves the loop to others."""
 
 _DISCARD_BYTES = 64 * 1024
 """What a pipe holds on Linux."""
@@ -171,11 +182,24 @@ class RunningCommand:
         finally:
             self.buffer.finish()
 
+    def unfinished(self) -> str:
+        """Return the line that it is printing, without secrets."""
+        return self.buffer.unfinished(self._clean)
+
+    async def stop_left_over(self) -> None:
+        """Stop what bash left running when it had ended."""
+        # The id of a group without members may be a stranger's by now.
+        is_ours = is_orphaned_group(self.group)
+        family = replace(self._family, groups=frozenset((self.group,) if is_ours else ()))
+        with anyio.move_on_after(STOP_LIMIT_S, shield=True):
+            await stop_family(family, grace_s=CANCEL_GRACE_S)
+
     async def _pump(self, report: Callable[[str], None] | None) -> None:
         """Read the output to its end."""
         due_s = anyio.current_time() + REPORT_INTERVAL_S
         is_news = False
         while True:
+            is_flood = False
             if report and is_news and anyio.current_time() >= due_s:
                 report(self.buffer.tail(REPORT_LINES, self._clean))
                 due_s, is_news = anyio.current_time() + REPORT_INTERVAL_S, False
@@ -185,6 +209,9 @@ class RunningCommand:
                     break
                 self.buffer.feed(data)
                 is_news = True
+                is_flood = self.buffer.is_logged and len(data) == _CHUNK_BYTES
+            if is_flood:
+                await anyio.sleep(_FLOOD_PAUSE_S)
         self.is_drained.set()
 
     async def _read(self) -> bytes:

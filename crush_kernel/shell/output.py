@@ -61,6 +61,20 @@ class OutputBuffer:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._terminal = _Terminal()
         self._ends = _Ends(max_bytes // 2)
+        self._log: Callable[[bytes], None] | None = None
+
+    @property
+    def is_logged(self) -> bool:
+        """Return whether the text goes somewhere else, too."""
+        return self._log is not None
+
+    def log_to(self, log: Callable[[bytes], None]) -> None:
+        """Give `log` what is kept so far, and from now on all that becomes final, in UTF-8.
+
+        It never gets a part of a character, and the line in the making only when it is done.
+        """
+        log(self._ends.text().encode())
+        self._log = log
 
     def feed(self, data: bytes) -> None:
         """Take in the next bytes."""
@@ -72,7 +86,7 @@ class OutputBuffer:
             self._write(first + newline)
             # Whole lines need no terminal, and most of an endless output is whole lines.
             lines, newline, rest = rest.rpartition(b"\n")
-            self._ends.add(lines + newline)
+            self._keep(lines + newline)
             self._write(rest)
         else:
             self._write(data)
@@ -80,6 +94,8 @@ class OutputBuffer:
     def finish(self) -> None:
         """Say that nothing follows: a character that was cut off becomes U+FFFD."""
         self._write(b"", is_last=True)
+        if self._log is not None:
+            self._log(self._terminal.line.encode())
 
     @property
     def left_out_bytes(self) -> int:
@@ -104,9 +120,22 @@ class OutputBuffer:
             recent = clean(recent)[-_RECENT_BYTES:]
         return "\n".join(recent.rstrip("\n").split("\n")[-lines:])
 
+    def unfinished(self, clean: Callable[[str], str] | None = None) -> str:
+        """Return the line in the making, at most 4 KiB of it; see `tail`."""
+        if not self._terminal.line:
+            return ""
+        recent = self._ends.recent(_CLEANED_BYTES) + self._terminal.line
+        # What is held back may be the whole line, so that a line before it would be the last.
+        return (clean(recent) if clean else recent).rpartition("\n")[2][-_RECENT_BYTES:]
+
     def _write(self, data: bytes, *, is_last: bool = False) -> None:
         text = self._decoder.decode(data, is_last)
-        self._ends.add(self._terminal.write(text).encode())
+        self._keep(self._terminal.write(text).encode())
+
+    def _keep(self, data: bytes) -> None:
+        self._ends.add(data)
+        if self._log is not None:
+            self._log(data)
 
     def _complete(self) -> "_Ends":
         complete = self._ends.copy()

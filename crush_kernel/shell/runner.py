@@ -10,7 +10,8 @@ same if the kernel dies.
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -45,6 +46,17 @@ class CommandResult:
     duration_s: float
     left_over: tuple[Survivor, ...] = ()
     """What it left running, by process id. It is stopped with the shell."""
+
+
+def result_of(running: RunningCommand, *, started_s: float) -> CommandResult:
+    """Return what a command came to that has just ended and began at `started_s`."""
+    return CommandResult(
+        output=running.buffer.text(),
+        exit_code=running.exit_code,
+        is_timed_out=running.is_timed_out,
+        duration_s=anyio.current_time() - started_s,
+        left_over=running.left_over,
+    )
 
 
 def find_bash(environ: Mapping[str, str]) -> Path | None:
@@ -132,20 +144,25 @@ class Shell:
             ToolError: nothing was run, because the command is no text for a shell, the
                 folder is not there, or bash cannot be started.
         """
-        script = encode_command(command)
         started_s = anyio.current_time()
-        running = self._start(script, cwd=cwd, env=env or {})
-        try:
+        with self.command(command, cwd=cwd, env=env) as running:
             await running.finish(timeout_s=timeout_s, report=on_output)
+        return result_of(running, started_s=started_s)
+
+    @contextmanager
+    def command(
+        self, command: str, *, cwd: Path, env: Mapping[str, str] | None = None
+    ) -> Generator[RunningCommand]:
+        """Start `command`; whoever enters awaits its `finish` before leaving.
+
+        Raises:
+            ToolError: as `run`.
+        """
+        running = self._start(encode_command(command), cwd=cwd, env=env or {})
+        try:
+            yield running
         finally:
             self._let_go(running)
-        return CommandResult(
-            output=running.buffer.text(),
-            exit_code=running.exit_code,
-            is_timed_out=running.is_timed_out,
-            duration_s=anyio.current_time() - started_s,
-            left_over=running.left_over,
-        )
 
     def _start(self, script: bytes, *, cwd: Path, env: Mapping[str, str]) -> RunningCommand:
         if self._tasks is None:

@@ -1,7 +1,8 @@
-"""The `bash` tool: run a command line, once it is allowed, and say what came of it."""
+"""The `bash` tool: run a command line, once it is allowed, and say what came of it.
 
-import re
-import signal
+A command that takes long, or is meant to, goes on in the background: see `shell.jobs`.
+"""
+
 from collections.abc import Iterator
 
 from pydantic import ConfigDict, Field
@@ -9,26 +10,26 @@ from pydantic import ConfigDict, Field
 from crush_kernel.errors import ToolError
 from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.shell.command import encode_command
-from crush_kernel.shell.processes import Survivor
-from crush_kernel.shell.runner import CommandResult, Shell
+from crush_kernel.shell.jobs import Job, Jobs
+from crush_kernel.shell.runner import CommandResult
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.commandtext import (
+    NO_OUTPUT,
+    exit_notes,
+    first_line,
+    last_lines,
+    left_over_notes,
+    outcome,
+)
 from crush_kernel.tools.paths import PathPolicy, Target, reason
 
-DEFAULT_TIMEOUT_S = 120
-MAX_TIMEOUT_S = 600
+AUTO_BACKGROUND_S = 60
+MAX_S = 86_400
+"""A day, for whatever is set in seconds."""
 
-NO_OUTPUT = "(no output)"
-"""Stands for an output without any visible character, which providers refuse as text."""
-
-PROGRESS_LINES = 3
-
-_MAX_LEFT_OVER = 10
-"""How many of the processes that are left over are named."""
-
-_DESCRIBED_CHARS = 200
-
-_WINDOWS_PATH = re.compile(r"""(?<![\w'"\\])[A-Za-z]:\\(?!\\)""")
-"""One that nothing quotes, so that the shell takes its backslashes away."""
+STARTUP_S = 0.5
+"""How long a command that goes into the background at once is watched before: what fails, fails
+early, and then the model knows."""
 
 
 class BashArguments(Arguments):
@@ -44,40 +45,73 @@ class BashArguments(Arguments):
     working_dir: str = Field(
         default="", description="The folder to run it in; by default the working directory"
     )
-    timeout: int = Field(
-        default=DEFAULT_TIMEOUT_S,
+    run_in_background: bool = Field(
+        default=False, description="Do not wait: for servers and what else does not end by itself"
+    )
+    auto_background_after: int = Field(
+        default=AUTO_BACKGROUND_S,
+        le=MAX_S,
+        description="How long to wait before the command goes on in the background, in seconds",
+    )
+    timeout: int | None = Field(
+        default=None,
         ge=1,
-        le=MAX_TIMEOUT_S,
-        description="When to stop the command, in seconds",
+        le=MAX_S,
+        description="When to stop it, in seconds, also in the background; by default never",
     )
 
+    @property
+    def patience_s(self) -> float:
+        """How long to wait. Source: Crush: 0 is the default, less means not at all."""
+        if self.run_in_background or self.auto_background_after < 0:
+            return STARTUP_S
+        return self.auto_background_after or AUTO_BACKGROUND_S
 
-def bash_tool(shell: Shell, paths: PathPolicy) -> Tool[BashArguments]:
-    """Return the tool that runs commands in `shell`, by default in the folder of `paths`."""
+
+def bash_tool(jobs: Jobs, paths: PathPolicy) -> Tool[BashArguments]:
+    """Return the tool that runs commands as `jobs`, by default in the folder of `paths`."""
 
     async def run(arguments: BashArguments, context: ToolContext) -> ToolOutput:
         encode_command(arguments.command)
         target = _folder(paths, arguments.working_dir)
+        if arguments.run_in_background:
+            jobs.require_room()
         await context.permit(_request(arguments, target, call_id=context.call_id))
         if _folder(paths, arguments.working_dir) != target:
             raise ToolError(f"{target.shown} was replaced while permission was asked. Try again.")
-        result = await shell.run(
-            arguments.command,
-            cwd=target.path,
-            timeout_s=arguments.timeout,
-            on_output=lambda tail: context.progress(_last_lines(tail)),
-        )
-        return _tool_output(result, arguments)
+        return await _run(jobs, arguments, target, context)
 
     return Tool(
         name="bash",
-        description=description_of(
-            "bash", {"default_timeout_s": DEFAULT_TIMEOUT_S, "max_timeout_s": MAX_TIMEOUT_S}
-        ),
+        description=description_of("bash", {"auto_background_s": AUTO_BACKGROUND_S}),
         arguments=BashArguments,
         run=run,
-        describe=_describe,
+        describe=lambda arguments: first_line(arguments.command),
     )
+
+
+async def _run(
+    jobs: Jobs, arguments: BashArguments, target: Target, context: ToolContext
+) -> ToolOutput:
+    def report(tail: str) -> None:
+        context.progress(last_lines(tail))
+
+    async with jobs.command(
+        arguments.command,
+        cwd=target.path,
+        timeout_s=arguments.timeout,
+        description=arguments.description,
+    ) as job:
+        is_ended = await job.wait(arguments.patience_s, report)
+        if not is_ended and not jobs.has_room:
+            # Better to wait than to stop what is half done.
+            is_ended = await job.wait(None, report)
+        if not is_ended:
+            jobs.put_away(job)
+            return _background(job, arguments)
+    if job.result is None:
+        raise ToolError(f"The command was stopped, because it cannot be followed: {job.error}")
+    return _tool_output(job.result, arguments)
 
 
 def _folder(paths: PathPolicy, working_dir: str) -> Target:
@@ -93,6 +127,7 @@ def _folder(paths: PathPolicy, working_dir: str) -> Target:
 
 
 def _request(arguments: BashArguments, target: Target, *, call_id: str) -> PermissionRequest:
+    note = "It runs on in the background when the turn has ended, until the kernel ends"
     return PermissionRequest(
         call_id=call_id,
         tool="bash",
@@ -102,17 +137,32 @@ def _request(arguments: BashArguments, target: Target, *, call_id: str) -> Permi
         is_outside=target.is_outside,
         command=arguments.command,
         cwd=target.path,
+        notes=(note,) if arguments.run_in_background else (),
+    )
+
+
+def _background(job: Job, arguments: BashArguments) -> ToolOutput:
+    printed = job.read_new().text.rstrip()
+    is_meant = arguments.run_in_background or arguments.auto_background_after < 0
+    why = "runs" if is_meant else f"has not ended after {job.duration_s:.0f} s and runs on"
+    note = (
+        f"[the command {why} in the background as job {job.id}: job_output waits for it or reads "
+        "what it prints from here on, job_kill stops it; it ends with the kernel at the latest]"
+    )
+    return ToolOutput(
+        f"{printed or NO_OUTPUT}\n{note}",
+        summary=f"job {job.id}",
+        metadata={"background": True, "shell_id": job.id},
     )
 
 
 def _tool_output(result: CommandResult, arguments: BashArguments) -> ToolOutput:
-    code = result.exit_code
-    failure = "timed out" if result.is_timed_out else f"exit {code}" if code else ""
+    summary = outcome(result)
     return ToolOutput(
         _text(result, arguments),
-        is_error=bool(failure),
-        summary=failure or "ok",
-        metadata={"exit_code": code, "is_timed_out": result.is_timed_out},
+        is_error=summary != "ok",
+        summary=summary,
+        metadata={"exit_code": result.exit_code, "is_timed_out": result.is_timed_out},
     )
 
 
@@ -129,33 +179,5 @@ def _notes(result: CommandResult, arguments: BashArguments) -> Iterator[str]:
             f"[stopped after {arguments.timeout} s with everything it started; the output may be "
             "partial]"
         )
-    elif result.exit_code:
-        yield f"[exit code {result.exit_code}{_signal_name(result.exit_code)}]"
-        if _WINDOWS_PATH.search(arguments.command):
-            yield "[bash drops unquoted backslashes: put such a path in single quotes]"
-    if result.left_over:
-        yield f"[still running, until the kernel ends: {_list(result.left_over)}]"
-
-
-def _signal_name(exit_code: int) -> str:
-    known = {128 + number: f", {number.name}" for number in signal.Signals}
-    return known.get(exit_code, "")
-
-
-def _list(processes: tuple[Survivor, ...]) -> str:
-    named = [f"{process.pid} {process.command}".strip() for process in processes[:_MAX_LEFT_OVER]]
-    if more := len(processes) - len(named):
-        named.append(f"and {more} more")
-    return "; ".join(named)
-
-
-def _last_lines(tail: str) -> str:
-    return "\n".join(tail.splitlines()[-PROGRESS_LINES:])
-
-
-def _describe(arguments: BashArguments) -> str:
-    """Return the first line of the command, with a sign that there is more."""
-    first, *more = arguments.command.strip().splitlines() or [""]
-    if more or len(first) > _DESCRIBED_CHARS:
-        return first[: _DESCRIBED_CHARS - 2] + " …"
-    return first
+    yield from exit_notes(result, arguments.command)
+    yield from left_over_notes(result)

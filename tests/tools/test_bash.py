@@ -10,10 +10,12 @@ import pytest
 from pydantic import ValidationError
 
 from crush_kernel.errors import PermissionDenied, ToolError
+from crush_kernel.shell.jobs import Jobs
 from crush_kernel.shell.output import MAX_TEXT_BYTES
 from crush_kernel.shell.runner import Shell
 from crush_kernel.tools.base import MAX_OUTPUT_BYTES, Tool, ToolOutput
-from crush_kernel.tools.bash import NO_OUTPUT, BashArguments, bash_tool
+from crush_kernel.tools.bash import MAX_S, BashArguments, bash_tool
+from crush_kernel.tools.commandtext import NO_OUTPUT
 from crush_kernel.tools.paths import PathPolicy
 from tests.fakes.tool_context import FakeContext, tool_context
 from tests.shell.processes import running_with
@@ -38,8 +40,8 @@ def project(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def open_bash(project: Path, token: str) -> AsyncGenerator[Tool[BashArguments]]:
-    async with Shell({**os.environ, "CRUSH_TEST": token}) as shell:
-        yield bash_tool(shell, PathPolicy(project, project))
+    async with Shell({**os.environ, "CRUSH_TEST": token}) as shell, Jobs(shell) as jobs:
+        yield bash_tool(jobs, PathPolicy(project, project))
 
 
 async def call(
@@ -254,9 +256,11 @@ async def test_a_call_is_described_by_its_first_line(
     [
         pytest.param({}, id="no command"),
         pytest.param({"command": "ls", "timeout": 0}, id="no time"),
-        pytest.param({"command": "ls", "timeout": 601}, id="too much time"),
+        pytest.param({"command": "ls", "timeout": MAX_S + 1}, id="too much time"),
+        pytest.param({"command": "ls", "auto_background_after": MAX_S + 1}, id="much patience"),
         pytest.param({"command": "ls", "timeout": "soon"}, id="no number"),
-        pytest.param({"command": "ls", "run_in_background": True}, id="not offered"),
+        pytest.param({"command": "ls", "run_in_background": "later"}, id="neither yes nor no"),
+        pytest.param({"command": "ls", "stdin": "y"}, id="not offered"),
         pytest.param({"command": ["ls"]}, id="a list"),
     ],
 )
@@ -274,6 +278,5 @@ def test_the_model_is_asked_for_a_description_but_may_leave_it_out() -> None:
 
 async def test_the_description_names_the_limits(project: Path, token: str) -> None:
     async with open_bash(project, token) as bash:
-        assert "120" in bash.description
-        assert "600" in bash.description
+        assert "(60 unless given)" in bash.description
         assert "{" not in bash.description
