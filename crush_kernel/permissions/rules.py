@@ -34,6 +34,10 @@ class PermissionRequest:
     """Unified diff of what would change, for `write`."""
     notes: tuple[str, ...] = ()
     """Further facts a person should know, one line each."""
+    server: str = ""
+    """Who is talked to, for `fetch`; what is granted is granted for this server only."""
+    is_private: bool = False
+    """Whether that server is this machine or in a private network, where no stranger gets."""
 
     @property
     def grant(self) -> "Grant":
@@ -41,10 +45,15 @@ class PermissionRequest:
 
         A command is granted as written, word for word, in its folder. An edit inside the
         project is granted with all other edits by the same tool inside it; outside, with
-        that very file.
+        that very file. A server is granted as public or as private, never as both, and with
+        the file that is written, if one is.
         """
         if self.action == "execute":
             return Grant(tool=self.tool, action=self.action, scope=f"{self.cwd}\0{self.command}")
+        if self.action == "fetch":
+            reach = "private" if self.is_private else "public"
+            scope = "\0".join((reach, self.server, *map(str, self.paths)))
+            return Grant(tool=self.tool, action=self.action, scope=scope)
         scope = "\0".join(map(str, self.paths)) if self.is_outside else ""
         return Grant(tool=self.tool, action=self.action, scope=scope)
 
@@ -100,7 +109,7 @@ def decide(
         return Deny("plan mode allows reading only; present a plan instead", "plan mode")
     if request.grant in grants:
         return Allow("allowed for this session")
-    if mode == "yolo" and not request.is_outside:
+    if mode == "yolo" and not (request.is_outside or request.is_private):
         return Allow("yolo mode")
     if mode == "accept-edits" and request.action == "write" and not request.is_outside:
         return Allow("accept-edits mode")
