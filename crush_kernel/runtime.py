@@ -63,6 +63,7 @@ from crush_kernel.tools.ls import ls_tool
 from crush_kernel.tools.mediatype import DOCUMENT_TYPE
 from crush_kernel.tools.multiedit import multiedit_tool
 from crush_kernel.tools.notebookedit import notebook_edit_tool
+from crush_kernel.tools.network import NetworkTools, network_tools
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.todos import todos_tool
 from crush_kernel.tools.tracker import ReadTracker
@@ -441,7 +442,14 @@ def _build(
         paths=paths,
         providers=Providers(settings, state),
         agent=Agent(
-            tools=_tools(paths, jobs, accepts, lambda: session.notebook, prompts.skills),
+            tools=_tools(
+                paths,
+                jobs,
+                accepts,
+                lambda: session.notebook,
+                prompts.skills,
+                network_tools(settings),
+            ),
             gate=Gate(settings.permission_mode),
             system_prompt=system_prompt,
             conversation=session.conversation,
@@ -465,6 +473,7 @@ def _tools(
     accepts: Callable[[str], bool],
     notebook: Callable[[], Path | None],
     skills: SkillFiles,
+    network: NetworkTools,
 ) -> tuple[AnyTool, ...]:
     tracker = ReadTracker()
     return (
@@ -480,4 +489,5 @@ def _tools(
         erase(job_output_tool(jobs)),
         erase(job_kill_tool(jobs)),
         erase(todos_tool()),
+        *network.for_agent(paths, notebook),
     )
