@@ -3,6 +3,8 @@
 The only module that knows PDFium; import it where the first document comes, not before.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
@@ -22,6 +24,66 @@ _PDFIUM: Final = Lock()  # no two threads may be in it, whatever their documents
 
 class BadDocument(ValueError):
     """The document cannot be used; says why, as the second half of a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageTexts:
+    """The text of some pages of a document."""
+
+    texts: tuple[str, ...]
+    total: int
+    """How many pages the document has."""
+
+
+def read_pages(
+    data: bytes, *, offset: int, limit: int, max_characters: int, check: Callable[[], object]
+) -> PageTexts:
+    """Return the text of the pages `offset` to `offset + limit` of the PDF `data`.
+
+    Ends early after the page by which there are more than `max_characters`; a page alone is
+    cut there.
+
+    Args:
+        data: the whole file.
+        offset: pages to skip.
+        limit: how many pages, at most.
+        max_characters: about how much text is wanted.
+        check: called between pages; what it raises ends the reading.
+
+    Raises:
+        BadDocument: it is damaged or encrypted.
+    """
+    with _PDFIUM:
+        try:
+            return _read_pages(data, offset, limit, max_characters, check)
+        except pdfium.PdfiumError as error:
+            if getattr(error, "err_code", None) == raw.FPDF_ERR_PASSWORD:
+                raise BadDocument(_ENCRYPTED) from error
+            raise BadDocument("it cannot be opened, so it is damaged or no PDF") from error
+
+
+def _read_pages(
+    data: bytes, offset: int, limit: int, max_characters: int, check: Callable[[], object]
+) -> PageTexts:
+    texts: list[str] = []
+    with pdfium.PdfDocument(data) as document:
+        total = len(document)
+        for index in range(offset, min(total, offset + limit)):
+            check()
+            page = document[index]
+            try:
+                reader = page.get_textpage()
+                try:
+                    text = str(reader.get_text_range(0, min(reader.count_chars(), max_characters)))
+                finally:
+                    reader.close()
+            finally:
+                page.close()
+            texts.append(text.replace("\r\n", "\n"))
+            max_characters -= len(text)
+            if max_characters <= 0:
+                break
+    return PageTexts(tuple(texts), total)
 
 
 def count_pages(data: bytes) -> int:

@@ -1,4 +1,4 @@
-"""`view`: a numbered section of a text file, an image, or a document."""
+"""`view`: a numbered section of a text file, an image, a document, or the cells of a notebook."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,6 +13,7 @@ from crush_kernel.files.names import printable
 from crush_kernel.files.textfile import decode, has_undecoded_bytes, shown
 from crush_kernel.tools.access import find_readable
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.filechange import is_called_notebook
 from crush_kernel.tools.filecontent import (
     MAX_TEXT_BYTES,
     BinaryContent,
@@ -23,6 +24,8 @@ from crush_kernel.tools.filecontent import (
 )
 from crush_kernel.tools.media import MAX_FILE_BYTES, admit
 from crush_kernel.tools.mediatype import DOCUMENT_TYPE
+from crush_kernel.tools.notebookfile import Looked, look_into_notebook
+from crush_kernel.tools.pagesview import show_pages
 from crush_kernel.tools.paths import PathPolicy, Target
 from crush_kernel.tools.sections import Line, Section
 from crush_kernel.tools.tracker import ReadTracker
@@ -38,8 +41,14 @@ class ViewArguments(Arguments):
     """What to look at."""
 
     file_path: str = Field(description="The file, relative to the working directory or absolute.")
-    offset: int = Field(default=0, ge=0, description="Lines to skip; 0 starts at the first.")
-    limit: int = Field(default=DEFAULT_LINES, ge=1, description="Lines to read at most.")
+    offset: int = Field(
+        default=0,
+        ge=0,
+        description="Lines to skip, of a notebook cells, of a PDF pages; 0 starts at the first.",
+    )
+    limit: int = Field(
+        default=DEFAULT_LINES, ge=1, description="Lines, cells or pages to read at most."
+    )
 
 
 class Skills(Protocol):
@@ -87,7 +96,14 @@ def view_tool(
             is_open=None if skills is None else skills.covers,
         )
         require_regular(target, status)
-        read = partial(read_content, target, offset=arguments.offset, limit=arguments.limit)
+        offset, limit = arguments.offset, arguments.limit
+        looked = Looked(None)
+        if is_called_notebook(target):
+            looked = await look_into_notebook(target, offset=offset, limit=limit, accepts=accepts)
+        if looked.output is not None:
+            tracker.record(target.path, looked.data)
+            return looked.output
+        read = partial(read_content, target, offset=offset, limit=limit)
         content = await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
         match content:
             case TextContent():
@@ -96,9 +112,10 @@ def view_tool(
                     if skills is not None and (name := skills.name_of(target.path)):
                         text = shown(decode(content.whole, content.format))
                         return _show_skill(text, target.shown, name)
-                return _show_text(target, arguments, content)
+                return _show_text(target, arguments, content, looked.damage)
             case MediaContent(media_type=media_type):
-                return await _show_media(target, content, is_accepted=accepts(media_type))
+                show = _show_document if media_type == DOCUMENT_TYPE else _show_media
+                return await show(target, content, arguments, is_accepted=accepts(media_type))
             case BinaryContent():
                 raise ToolError(
                     f"[binary file, {content.size:,} bytes, {content.media_type}] {target.shown} "
@@ -138,7 +155,9 @@ def _describe(arguments: ViewArguments) -> str:
     return printable(arguments.file_path) + ("" if is_plain else f" lines {first}–{last}")
 
 
-def _show_text(target: Target, arguments: ViewArguments, content: TextContent) -> ToolOutput:
+def _show_text(
+    target: Target, arguments: ViewArguments, content: TextContent, damage: str
+) -> ToolOutput:
     section, offset = content.section, arguments.offset
     if section.total_lines == 0:
         return ToolOutput(f"[{target.shown} is empty]", summary="empty")
@@ -151,6 +170,8 @@ def _show_text(target: Target, arguments: ViewArguments, content: TextContent) -
     numbered = "\n".join(f"{offset + n:6d}|{line}" for n, line in enumerate(lines, start=1))
     has_loss = has_undecoded_bytes(numbered)
     notes = "".join(f"\n[{note}]" for note in _notes(content, offset, has_loss=has_loss))
+    if damage:
+        notes += f"\n[this is no notebook that can be shown by its cells: {damage}]"
     return ToolOutput(f"{shown(numbered)}\n{notes}", summary=_summary(section, offset))
 
 
@@ -191,13 +212,36 @@ def _summary(section: Section, offset: int) -> str:
     return f"lines {offset + 1}–{last}{of}"
 
 
-async def _show_media(target: Target, content: MediaContent, *, is_accepted: bool) -> ToolOutput:
+async def _show_document(
+    target: Target, content: MediaContent, arguments: ViewArguments, *, is_accepted: bool
+) -> ToolOutput:
+    """Show a document as it is if the model takes it and wants all of it, else its text."""
+    offset, limit = arguments.offset, arguments.limit
+    as_text = partial(show_pages, content.data, target, offset=offset, limit=limit)
+    if not is_accepted or offset or limit != DEFAULT_LINES:
+        return await as_text()
+    try:
+        return await _show_media(target, content, arguments, is_accepted=True)
+    except ToolError as refusal:
+        # Too long to be sent, it may still be read.
+        try:
+            return await as_text()
+        except ToolError:
+            raise refusal from None
+
+
+async def _show_media(
+    target: Target,
+    content: MediaContent,
+    _arguments: ViewArguments,
+    *,
+    is_accepted: bool,
+) -> ToolOutput:
     is_document = content.media_type == DOCUMENT_TYPE
     kind = "document" if is_document else "image"
     name = f"[{kind} {target.shown}: {content.media_type}, {content.size:,} bytes]"
     if not is_accepted:
-        way_out = " Get its text with a command such as pdftotext." if is_document else ""
-        raise ToolError(f"{name} The current model cannot look at {kind}s.{way_out}")
+        raise ToolError(f"{name} The current model cannot look at {kind}s.")
     try:
         admitted = await admit(content.data, name=target.shown)
     except ToolError as error:

@@ -3,6 +3,7 @@
 import io
 import struct
 import zlib
+from collections.abc import Sequence
 from hashlib import md5, shake_128
 
 import pypdfium2 as pdfium  # pyright: ignore[reportMissingTypeStubs] - it has none
@@ -74,6 +75,41 @@ def pdf(pages: int = 1) -> bytes:
     return buffer.getvalue()
 
 
+def pdf_of(*texts: str) -> bytes:
+    """Return a PDF of pages that say `texts`, in letters that need no escape."""
+    count = len(texts)
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Count %d/Kids[%b]>>"
+        % (count, b" ".join(b"%d 0 R" % (4 + 2 * n) for n in range(count))),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
+    for number, text in enumerate(texts):
+        content = b"BT /F1 12 Tf 9 50 Td (%b) Tj ET" % text.encode()
+        objects += (
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 400 99]/Contents %d 0 R"
+            b"/Resources<</Font<</F1 3 0 R>>>>>>" % (5 + 2 * number),
+            b"<</Length %d>>stream\n%b\nendstream" % (len(content), content),
+        )
+    return _with_table(objects, b"")
+
+
+def _with_table(objects: Sequence[bytes], trailer: bytes) -> bytes:
+    """Return a PDF of `objects`, the first of which is its catalog."""
+    body, places = b"%PDF-1.4\n", list[int]()
+    for number, value in enumerate(objects, 1):
+        places.append(len(body))
+        body += b"%d 0 obj\n%b\nendobj\n" % (number, value)
+    size = len(objects) + 1
+    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    return (
+        body
+        + b"xref\n0 %d\n0000000000 65535 f \n%b" % (size, table)
+        + b"trailer\n<</Size %d/Root 1 0 R%b>>\nstartxref\n%d\n%%%%EOF\n"
+        % (size, trailer, len(body))
+    )
+
+
 _PADDING = bytes.fromhex("28bf4e5e4e758a4164004e56fffa01082e2e00b6d0683e802f0ca9fe6453697a")
 """Source: ISO 32000-1, 7.6.3.3, algorithm 2: what fills up a short password."""
 
@@ -91,17 +127,8 @@ def encrypted_pdf(password: bytes = b"") -> bytes:
         b"<</Filter/Standard/V 1/R 2/O<%b>/U<%b>/P %d>>"
         % (owner.hex().encode(), user.hex().encode(), rights),
     )
-    body, places = b"%PDF-1.4\n", list[int]()
-    for number, value in enumerate(objects, 1):
-        places.append(len(body))
-        body += b"%d 0 obj\n%b\nendobj\n" % (number, value)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
-    trailer = b"<</Size 5/Root 1 0 R/Encrypt 4 0 R/ID[<%b><%b>]>>" % ((name.hex().encode(),) * 2)
-    return (
-        body
-        + b"xref\n0 5\n0000000000 65535 f \n%b" % table
-        + b"trailer\n%b\nstartxref\n%d\n%%%%EOF\n" % (trailer, len(body))
-    )
+    identity = b"/Encrypt 4 0 R/ID[<%b><%b>]" % ((name.hex().encode(),) * 2)
+    return _with_table(objects, identity)
 
 
 def _rc4(key: bytes, data: bytes) -> bytes:

@@ -8,6 +8,7 @@ import pytest
 
 from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.tools.base import ToolOutput
+from crush_kernel.tools.notebooksplice import EMPTY
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.tracker import ReadTracker
 from crush_kernel.tools.write import WriteArguments, write_tool
@@ -224,9 +225,9 @@ async def test_the_notebook_that_is_open_is_not_written(
     assert (path.read_bytes() if path.exists() else None) == (b"{}\n" if is_saved else None)
 
 
-async def test_another_notebook_is_a_file_like_any_other(desk: Desk) -> None:
-    await desk.write("other.ipynb", "{}\n")
-    assert (desk.folder / "other.ipynb").read_bytes() == b"{}\n"
+async def test_another_notebook_can_be_made(desk: Desk) -> None:
+    await desk.write("other.ipynb", EMPTY)
+    assert (desk.folder / "other.ipynb").read_text(encoding="utf-8") == EMPTY
 
 
 async def test_a_binary_file_is_not_overwritten(desk: Desk) -> None:
