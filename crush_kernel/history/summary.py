@@ -193,7 +193,7 @@ def summary_message(text: str, kept: Kept, *, covers: str = "") -> Message:
         blocks = (f"<request>\n{request}\n</request>" for request in requests)
         parts.append("\n\n".join((OPEN_REQUEST if kept.is_open else DONE_REQUEST, *blocks)))
     if kept.todos:
-        parts.append("\n".join((OPEN_TODOS, *(f"- {line}" for line in kept.todos))))
+        parts.append("\n".join((OPEN_TODOS, *kept.todos)))
     return Message("user", (SummaryMark(covers), *map(Text, parts)))
 
 

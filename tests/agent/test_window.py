@@ -511,7 +511,7 @@ async def test_the_todo_list_is_carried_over() -> None:
     turn.agent.conversation.end("end_turn")
     await turn.compact()
     (message,) = turn.agent.conversation.running
-    assert "[ ] test it" in text_of(message)
+    assert "\n- [ ] test it\n- [x] x" in text_of(message)
 
 
 def _todo_call(todos: list[dict[str, str]]) -> tuple[Message, ...]:

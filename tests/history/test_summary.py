@@ -225,7 +225,7 @@ def test_nothing_is_lost_when_it_is_split(running: tuple[Message, ...]) -> None:
 
 
 def test_a_summary_says_what_was_asked_and_what_is_open() -> None:
-    kept = Kept((user("port it"),), is_open=True, todos=("[ ] test it",))
+    kept = Kept((user("port it"),), is_open=True, todos=("- [ ] test it",))
     message = summary_message("half done", kept, covers="c")
     assert message.parts[0] == SummaryMark("c")
     text = text_of(message)

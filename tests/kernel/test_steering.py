@@ -158,6 +158,20 @@ def test_a_title_that_cannot_be_had_is_the_first_line(desk: Desk) -> None:
     assert len(desk.provider.titles) == 1
 
 
+@pytest.mark.parametrize("code", ["/notes", "/notes on the price"])
+def test_a_cell_that_calls_a_skill_is_named_by_its_text(desk: Desk, code: str) -> None:
+    skill = desk.cwd / ".crush/skills/notes"
+    skill.mkdir(parents=True)
+    header = "---\nname: notes\ndescription: Writes.\nuser-invocable: true\n---\nSecret body.\n"
+    (skill / "SKILL.md").write_text(header, encoding="utf-8")
+    desk.provider.title = REFUSED
+    desk.provider.play(say("One."))
+    tab = desk.open(desk.start())
+    tab.run("a", code)
+    tab.wait(lambda: title_of(tab) == code)
+    assert "Secret body." not in desk.provider.titles[0].raw.decode()
+
+
 def test_the_turn_does_not_wait_for_its_title(desk: Desk) -> None:
     hold = Hold()
     desk.provider.title = Reply((Say((hold, "Late")),))

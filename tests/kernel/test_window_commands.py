@@ -12,7 +12,7 @@ import pytest
 
 from tests.fakes.kernel import RunningKernel
 from tests.fakes.page import PageCell
-from tests.fakes.provider.replies import Answer, HttpReply, Reply, Say, say
+from tests.fakes.provider.replies import Answer, Hold, HttpReply, Reply, Say, say
 from tests.fakes.provider.server import FakeProvider, Received
 from tests.fakes.tab import Tab
 from tests.kernel.desk import Desk
@@ -150,6 +150,31 @@ def test_a_summary_that_cannot_be_made_leaves_everything_as_it_was(
     desk.provider.play(answer)
     run(tab, 3, "Well?")
     assert "Heard one." in asked(desk, "Well?").raw.decode()
+
+
+def test_a_summary_that_is_interrupted_says_so_and_leaves_everything_as_it_was(
+    office: tuple[Desk, RunningKernel], tab: Tab
+) -> None:
+    desk, _ = office
+    run(tab, 3, "What is below?")
+    hold = Hold()
+    desk.provider.play(lambda _: Reply((Say(("They wanted ", hold, "nothing.")),)))
+    former = len(desk.provider.requests)
+    request = tab.start(tab.page.ids[2], "/compact")
+    desk.provider.wait_requests(former + 1)
+    tab.interrupt()
+    assert tab.finish(request)["status"] == "error"
+    tab.settle()
+    assert "interrupted" in tab.page[tab.page.ids[2]].shown
+    assert tab.page.stale == []
+    desk.provider.play(answer)
+    tab.page.save()
+    again = desk.open(desk.start(), tab.page.reloaded())
+    assert again.page.stale == []
+    run(again, 4, "Well?")
+    sent = asked(desk, "Well?").raw.decode()
+    assert "Heard one." in sent
+    assert "They wanted" not in sent
 
 
 @pytest.mark.parametrize(
