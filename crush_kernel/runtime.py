@@ -62,8 +62,8 @@ from crush_kernel.tools.joboutput import job_output_tool
 from crush_kernel.tools.ls import ls_tool
 from crush_kernel.tools.mediatype import DOCUMENT_TYPE
 from crush_kernel.tools.multiedit import multiedit_tool
-from crush_kernel.tools.notebookedit import notebook_edit_tool
 from crush_kernel.tools.network import NetworkTools, network_tools
+from crush_kernel.tools.notebookedit import notebook_edit_tool
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.todos import todos_tool
 from crush_kernel.tools.tracker import ReadTracker
@@ -448,7 +448,7 @@ def _build(
                 accepts,
                 lambda: session.notebook,
                 prompts.skills,
-                network_tools(settings),
+                network=network_tools(settings),
             ),
             gate=Gate(settings.permission_mode),
             system_prompt=system_prompt,
@@ -473,6 +473,7 @@ def _tools(
     accepts: Callable[[str], bool],
     notebook: Callable[[], Path | None],
     skills: SkillFiles,
+    *,
     network: NetworkTools,
 ) -> tuple[AnyTool, ...]:
     tracker = ReadTracker()
