@@ -378,7 +378,12 @@ async def test_a_body_that_never_ends_is_given_up_and_the_connection_closed() ->
 async def test_cancelling_closes_the_connection() -> None:
     begun = anyio.Event()
     context = tool_context()
-    told = FakeContext(replace(context.context, progress=lambda _: begun.set()))
+
+    def progress(tail: str) -> None:
+        assert tail.endswith(" bytes")
+        begun.set()
+
+    told = FakeContext(replace(context.context, progress=progress))
     async with website(trickle) as site:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(partial(fetch, site.url(), context=told))
