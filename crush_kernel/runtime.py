@@ -191,6 +191,7 @@ class Runtime:
             named = text if skill is None else f"/{skill.name} {text}".strip()
             await self._prompt(text, self._titling(named, watcher, is_watched=is_watched), skill)
         finally:
+            self._job_news = ""
             self.prompts.end_turn()
 
     async def compact(self, wishes: str, *, watcher: Watcher) -> None:

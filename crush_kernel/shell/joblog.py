@@ -77,6 +77,11 @@ class JobLog:
         with tempfile.TemporaryFile() as file:
             self._file: int | None = os.dup(file.fileno())
 
+    @property
+    def disk_bytes(self) -> int:
+        """Return how large the file is."""
+        return 0 if self._file is None else os.fstat(self._file).st_size
+
     def add(self, data: bytes) -> None:
         """Take in more of the text, whole characters of UTF-8. What the disk refuses is lost."""
         self._stream.add(data.decode(errors="replace"))
@@ -114,7 +119,9 @@ class JobLog:
             for piece in self._pieces(data[-self._size :], position):
                 self._put(*piece)
         except OSError:
-            logger.exception("an output of %d bytes cannot be kept", len(data))
+            # Once is enough: an endless printer would fill the kernel's log as well.
+            if not self._oldest:
+                logger.exception("the output of a job cannot be kept")
             self._oldest = self.end
 
     def _pieces(self, data: bytes, position: int) -> tuple[tuple[bytes, int], ...]:

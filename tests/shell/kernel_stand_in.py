@@ -1,6 +1,7 @@
 """A process that runs a command as a kernel does and then waits to be killed.
 
-Usage: `python -m tests.shell.kernel_stand_in COMMAND`. Prints a line when the command has
+Usage: `python -m tests.shell.kernel_stand_in COMMAND [job]`, the latter to put the command into
+the background. Prints a line when the command has
 printed one, and runs on until it is killed.
 """
 
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import anyio
 
+from crush_kernel.shell.jobs import Jobs
 from crush_kernel.shell.runner import Shell
 
 
@@ -26,5 +28,14 @@ async def main(command: str) -> None:
         await anyio.sleep_forever()
 
 
+async def main_of_job(command: str) -> None:
+    """Run `command` in the background, and wait."""
+    async with Shell(os.environ) as shell, Jobs(shell) as jobs:
+        async with jobs.command(command, cwd=Path.cwd(), timeout_s=None) as job:
+            jobs.put_away(job)
+        await job.wait(None, lambda tail: print(tail, flush=True))  # noqa: T201 - as above
+        await anyio.sleep_forever()
+
+
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1])
+    anyio.run(main_of_job if sys.argv[2:] else main, sys.argv[1])

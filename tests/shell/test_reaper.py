@@ -28,10 +28,12 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 
 @contextmanager
-def kernel_stand_in(command: str, environ: dict[str, str]) -> Generator[subprocess.Popen[str]]:
+def kernel_stand_in(
+    command: str, environ: dict[str, str], *more: str
+) -> Generator[subprocess.Popen[str]]:
     """Yield a process that runs `command`, once that has printed something or has ended."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.shell.kernel_stand_in", command],
+        [sys.executable, "-m", "tests.shell.kernel_stand_in", command, *more],
         stdout=subprocess.PIPE,
         env=environ,
         encoding="utf-8",
@@ -80,6 +82,19 @@ async def test_everything_ends_when_the_kernel_is_killed(
 
         await wait_until(lambda: not running_with(environ["CRUSH_TEST"]))
         await wait_until(lambda: not is_running(watchdog))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_a_job_in_the_background_ends_with_its_kernel(
+    environ: dict[str, str], number: signal.Signals
+) -> None:
+    command = "trap '' TERM; echo; setsid sleep 600 & sleep 600; sleep 600"
+    with kernel_stand_in(command, environ, "job") as kernel:
+        assert len(running_with(environ["CRUSH_TEST"])) >= 2
+
+        os.kill(kernel.pid, number)
+
+        await wait_until(lambda: not running_with(environ["CRUSH_TEST"]))
 
 
 async def test_a_kernel_that_dies_while_it_starts_its_first_command_leaves_nothing(
