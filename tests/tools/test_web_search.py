@@ -135,7 +135,7 @@ async def test_code_is_shown_with_the_numbers_of_its_lines() -> None:
         arguments = SourcegraphArguments(query="two", context_window=1)
         output = await tool.run(arguments, tool_context().context)
     assert output.text.endswith(
-        "github.com/a/b/m.py\nhttps://sourcegraph.com/a/b/m.py\n     1-one\n"  # noqa: E501
+        "github.com/a/b/m.py\nhttps://sourcegraph.com/a/b/m.py\n     1-one\n"
         "     2|two\n     3-three"
     )
     assert json.loads(site.asked[0].body)["variables"] == {"query": "two"}
