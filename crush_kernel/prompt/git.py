@@ -36,7 +36,7 @@ LIMIT_S = 2.0
 """How long a command may take."""
 
 PATIENCE_S = 0.01
-"""How long after its beginning a turn waits for answers that are newer than those it has."""
+"""How long after git was asked a request waits for answers that are newer than those there are."""
 
 FIRST_PATIENCE_S = 0.5
 """The same when there are none."""
@@ -121,16 +121,19 @@ class Git:
         self._filters: tuple[tuple[object, ...], Mapping[str, str]] | None = None
         """What switches filters off, and the state of the configuration that it was made from."""
         self._latest: GitFacts | None = None
-        self._asked_s = 0.0
+        self._latest_s = 0.0
+        """When that was asked for."""
         self._is_late = False
         self._answered: anyio.Event | None = None
         """Set when the running question is answered; `None` if none runs."""
+        self._asked_s = 0.0
+        """When the running question was asked."""
 
     def ask(self, tasks: TaskGroup) -> None:
         """Begin to ask in `tasks`, unless a question is under way."""
         is_closing = tasks.cancel_scope.cancel_called
         if self._answered is None and not is_closing and is_work_tree(self._root):
-            self._answered = anyio.Event()
+            self._answered, self._asked_s = anyio.Event(), anyio.current_time()
             tasks.start_soon(self._ask, self._answered)
 
     def ask_again_if_late(self, tasks: TaskGroup) -> None:
@@ -145,14 +148,15 @@ class Git:
             return None
         began_s = anyio.current_time()
         if self._answered is not None:
+            # From when it was asked: what is done meanwhile is waiting enough.
             patience_s = FIRST_PATIENCE_S if self._latest is None else PATIENCE_S
-            with anyio.move_on_after(patience_s) as limit:
+            with anyio.CancelScope(deadline=self._asked_s + patience_s) as limit:
                 await self._answered.wait()
             self._is_late = limit.cancelled_caught
         if self._latest is None:
             nothing = GitAnswer(failure="git has not answered yet")
             return GitNews(GitFacts(nothing, nothing), 0.0)
-        return GitNews(self._latest, max(0.0, began_s - self._asked_s))
+        return GitNews(self._latest, max(0.0, began_s - self._latest_s))
 
     async def settled(self) -> None:
         """Wait until the question that is under way is answered, however long it takes."""
@@ -160,10 +164,9 @@ class Git:
             await self._answered.wait()
 
     async def _ask(self, answered: anyio.Event) -> None:
-        asked_s = anyio.current_time()
         try:
             self._latest = await self.facts()
-            self._asked_s = asked_s
+            self._latest_s = self._asked_s
         finally:
             self._answered = None
             answered.set()
