@@ -63,9 +63,9 @@ async def context(call: CommandCall) -> str:
 def _table(contents: Contents) -> Iterator[str]:
     yield "| part | ~tokens | characters |"
     yield "|---|---:|---:|"
-    for name, shares in (("system prompt", contents.system), ("tools", contents.tools)):
-        yield from _sum_row(name, shares)
+    yield from _sum_row("system prompt", contents.system)
     yield from (_row(share.name, (share,)) for share in contents.system)
+    yield from _sum_row("tools", contents.tools)
     yield from _sum_row("conversation", contents.turns)
     if contents.reminder is not None:
         yield _row("**reminder**, said last and not cached", (contents.reminder,))

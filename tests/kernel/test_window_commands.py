@@ -218,3 +218,5 @@ def test_what_is_shown_of_a_request_is_what_is_sent(
     sent = [message["content"] for message in body["messages"][1:-1]]
     assert sent == texts
     assert parts["reminder"] in body["messages"][-1]["content"]
+    rows = ("| **system prompt**", "| · instructions", "| · memory: AGENTS.md", "| **tools**")
+    assert sorted(map(shown.index, rows)) == [*map(shown.index, rows)]
