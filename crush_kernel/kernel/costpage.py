@@ -40,8 +40,8 @@ def _row(info: ModelInfo, usage: Usage) -> str:
     cells = (
         code_span(info.label),
         *(f"{guess}{thousands(count)}" for count in counts),
-        "" if cost is None else money(cost, is_estimated=usage.is_estimated),
-        "" if saved is None else _signed(saved, is_estimated=usage.is_estimated),
+        "" if cost is None else escape(money(cost, is_estimated=usage.is_estimated)),
+        "" if saved is None else escape(_signed(saved, is_estimated=usage.is_estimated)),
     )
     return f"| {' | '.join(cells)} |"
 

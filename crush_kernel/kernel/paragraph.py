@@ -11,7 +11,7 @@ Source: CommonMark 0.31, GFM autolinks, JupyterLab `rendermime` (`removeMath`), 
 import re
 
 from crush_kernel.kernel.links import destination, safe_url
-from crush_kernel.kernel.plaintext import TAG, code_span, escape
+from crush_kernel.kernel.plaintext import TAG, code_span, entities, escape
 
 _TOKEN = re.compile(r"\\+|`+|\$+|<|!+(?=[\[<])|\]|~{3,}|@@(?=\d)|(?:ftp|xmpp):", re.IGNORECASE)
 _BREAKS_CODE = re.compile(r"\n[ \t]*(?:[-*+#>|]|\d{1,9}[.)]|={2,})")
@@ -251,7 +251,7 @@ class _Paragraph:
         if self._source[end : end + 1] != ")":
             return None
         words = next((group for group in title.groups() if group), "") if title else ""
-        quoted = escape(words).replace('"', "&quot;")
+        quoted = entities(words).replace('"', "&quot;")
         name = f' "{quoted}"' if words else ""
         return f"]({url}{name})", end + 1
 

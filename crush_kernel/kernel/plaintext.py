@@ -24,6 +24,7 @@ NOT_INERT = re.compile(
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": " "})
 _MARKUP = _ENTITIES | str.maketrans({char: f"&#{ord(char)};" for char in "\\`*[]$~|"})
 _CODE = _MARKUP | str.maketrans({char: f"&#{ord(char)};" for char in "_{}:@.!()#\"'"})
+_OF_FORMULA = re.compile("&#36;|&#92;")
 _OUTER_UNDERSCORE = re.compile(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 
 
@@ -36,8 +37,15 @@ def visible(text: str) -> str:
 def escape(text: str) -> str:
     """Return plain `text` for the middle of a line of Markdown or HTML; line ends turn blank.
 
-    Not for HTML attributes: quotes stay as they are.
+    Not for HTML attributes and titles of links, since there may be elements in it.
     """
+    # JupyterLab looks for formulas in what is shown, where an entity is a sign again. What
+    # begins or ends one is told by its signs together, which an element keeps apart.
+    return _OF_FORMULA.sub(r"<span>\g<0></span>", entities(text))
+
+
+def entities(text: str) -> str:
+    """Return plain `text` without elements, for the title of a link; quotes stay as they are."""
     text = _OUTER_UNDERSCORE.sub("&#95;", visible(text).translate(_MARKUP))
     # Looks like a placeholder of JupyterLab's, see there.
     return text.replace("@@", "&#64;@")

@@ -281,7 +281,7 @@ def footer(facts: FooterFacts) -> Rendered:
     shown = [escape(part) for part in parts]
     if sum(part.count("$") for part in parts) == 1:
         # A single sign cannot be taken for a formula.
-        shown = [part.replace("&#36;", "$") for part in shown]
+        shown = [part.replace("<span>&#36;</span>", "$") for part in shown]
     if is_filling:
         shown[1] = f'<span style="color: var(--jp-warn-color0)">{shown[1]}</span>'
     return Rendered(

@@ -8,6 +8,8 @@ from tests.browser.conftest import OpenNotebook
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 
 LABEL = "Add a message to this turn…"
+SAID = r"add a branch, dd, for $1 or $2, \(as\) you like"
+"""Letters that are shortcuts, and signs that are formulas to JupyterLab."""
 
 
 def test_what_is_typed_reaches_the_running_turn(open_notebook: OpenNotebook) -> None:
@@ -22,18 +24,18 @@ def test_what_is_typed_reaches_the_running_turn(open_notebook: OpenNotebook) -> 
 
     # Letters are no shortcuts, and what is shown above comes and goes beside the box.
     box.click()
-    notebook.page.keyboard.type("add a branch, dd")
+    notebook.page.keyboard.type(SAID)
     words = len(notebook.output(0).inner_text())
     notebook.wait_until(lambda: len(notebook.output(0).inner_text()) > words + 50)
     expect(box).to_be_focused()
-    expect(box).to_have_value("add a branch, dd")
+    expect(box).to_have_value(SAID)
     notebook.page.keyboard.press("Enter")
     expect(box).to_have_value("")
-    expect(notebook.output(0)).to_contain_text("queued for the next step: add a branch, dd")
+    expect(notebook.output(0)).to_contain_text(f"queued for the next step: {SAID}")
     assert notebook.page.locator(".jp-Notebook .jp-Cell").count() == 2
 
     notebook.wait_done(0)
-    expect(notebook.output(0).locator("blockquote")).to_have_text("You: add a branch, dd")
+    expect(notebook.output(0).locator("blockquote")).to_have_text(f"You: {SAID}")
     expect(box).to_have_count(0)
     expect(notebook.output(0).get_by_text("☑ Read the code")).to_have_count(1)
     assert notebook.complaints == []

@@ -1,11 +1,15 @@
 """`/cost` says what was used of which model, what the cache saved, and why it was missed."""
 
+import html
+import re
+
 import pytest
 
 from crush_kernel.kernel.costpage import MAX_MISSES, cost_page
 from crush_kernel.messages import Usage
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.providers.cachemisses import Miss
+from tests.kernel.parsers import jupyterlab
 
 PRICED = ModelInfo(
     "anthropic",
@@ -19,8 +23,9 @@ PRICED = ModelInfo(
 
 def row(info: ModelInfo, usage: Usage) -> list[str]:
     """Return the cells of the only row."""
-    *_, last = cost_page([(info, usage)], ()).splitlines()
-    return [cell.strip() for cell in last.strip("|").split("|")]
+    *_, last = jupyterlab(cost_page([(info, usage)], ())).split("<tr>")
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", last)
+    return [html.unescape(re.sub("<[^>]*>", "", cell)) for cell in cells]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +55,7 @@ def row(info: ModelInfo, usage: Usage) -> list[str]:
     ],
 )  # fmt: skip
 def test_each_model_has_a_row(info: ModelInfo, usage: Usage, cells: list[str]) -> None:
-    assert row(info, usage) == [f"`{info.label}`", *cells]
+    assert row(info, usage) == [info.label, *cells]
 
 
 def test_nothing_spent_is_a_sentence() -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from html import unescape
 from html.parser import HTMLParser
 
 import pytest
@@ -236,6 +237,23 @@ def test_any_text_at_all_is_harmless_and_encodable(text: str) -> None:
 @settings(max_examples=150, deadline=None)
 def test_results_can_be_joined_with_blank_lines(texts: list[str]) -> None:
     assert faults("\n\n".join(map(neutralize, texts))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("between $1 and $2", id="dollars"),
+        pytest.param("$$1$$", id="two dollars"),
+        pytest.param(r"\(a\) \[b\]", id="brackets"),
+        pytest.param(r"\begin{equation}x\end{equation} \ref{x}", id="environment"),
+    ],
+)
+@pytest.mark.parametrize("parser", PARSERS)
+def test_plain_text_is_shown_and_holds_no_formula(parser: Parser, text: str) -> None:
+    nodes = re.split(r"<[^>]*>", parser(escape(text)))
+    assert unescape("".join(nodes)).strip() == text
+    # MathJax reads what is shown, one run of text at a time.
+    assert not [node for node in map(unescape, nodes) if re.search(r"[$\\].", node)]
 
 
 @pytest.mark.slow
