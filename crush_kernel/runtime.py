@@ -65,6 +65,7 @@ from crush_kernel.tools.multiedit import multiedit_tool
 from crush_kernel.tools.network import NetworkTools, network_tools
 from crush_kernel.tools.notebookedit import notebook_edit_tool
 from crush_kernel.tools.paths import PathPolicy
+from crush_kernel.tools.question import QuestionDesk, question_tool
 from crush_kernel.tools.todos import todos_tool
 from crush_kernel.tools.tracker import ReadTracker
 from crush_kernel.tools.view import view_tool
@@ -95,6 +96,8 @@ class Runtime:
     prompts: Prompts
     tasks: TaskGroup
     """What runs beside the turns, and ends with the runtime."""
+    questions: QuestionDesk = field(default_factory=QuestionDesk)
+    """Where a turn says who answers what the model asks."""
     on_header: Callable[[], None] = lambda: None
     """Is told when the session's header has changed and no turn is about to tell it."""
     cache: CacheLedger = field(default_factory=CacheLedger)
@@ -438,18 +441,22 @@ def _build(
     async def system_prompt() -> SystemPrompt:
         return await runtime.system_prompt()
 
+    questions = QuestionDesk()
     runtime = Runtime(
         settings=settings,
         paths=paths,
         providers=Providers(settings, state),
         agent=Agent(
-            tools=_tools(
-                paths,
-                jobs,
-                accepts,
-                lambda: session.notebook,
-                prompts.skills,
-                network=network_tools(settings),
+            tools=(
+                *_tools(
+                    paths,
+                    jobs,
+                    accepts,
+                    lambda: session.notebook,
+                    prompts.skills,
+                    network=network_tools(settings),
+                ),
+                erase(question_tool(questions)),
             ),
             gate=Gate(settings.permission_mode),
             system_prompt=system_prompt,
@@ -464,6 +471,7 @@ def _build(
         session=session,
         prompts=prompts,
         tasks=tasks,
+        questions=questions,
     )
     return runtime
 

@@ -44,7 +44,7 @@ from crush_kernel.kernel.mirror import Mirror
 from crush_kernel.kernel.outlet import Outlet
 from crush_kernel.kernel.pagemessages import client_of
 from crush_kernel.kernel.pages import Pages
-from crush_kernel.kernel.redactedevent import redacted_request
+from crush_kernel.kernel.redactedevent import redacted_form, redacted_request
 from crush_kernel.kernel.render import FooterFacts, Rendered, failure, notice
 from crush_kernel.kernel.shellcell import ShellOutput
 from crush_kernel.kernel.steering import steering_offered
@@ -55,6 +55,7 @@ from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.prompt.skills import Skill
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
+from crush_kernel.tools.question import Answered, Nobody, QuestionForm, Unanswered
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +79,15 @@ class MainAsker:
         """Show the question in the running cell and return the answer. Engine thread."""
         shown = redacted_request(request, self.redactor)
         return await call_main(self.loop, partial(self.display.ask, shown))
+
+    async def ask_questions(self, form: QuestionForm) -> Answered | Unanswered:
+        """Show `form` in the running cell and return what comes of it. Engine thread."""
+        shown = redacted_form(form, self.redactor)
+        reply = await call_main(self.loop, partial(self.display.ask_questions, shown))
+        if isinstance(reply, Unanswered):
+            return reply
+        clean = self.redactor.redact
+        return Answered(tuple(replace(each, text=clean(each.text)) for each in reply.given))
 
 
 @dataclass(slots=True)
@@ -273,7 +283,8 @@ class CellRunner:
                 self._tell_runners(cell)
 
         mailbox = Mailbox(self._loop, deliver, is_bulk=_is_bulk)
-        asker: Asker = DenyAll() if is_alone else MainAsker(self._loop, display, redactor)
+        person = MainAsker(self._loop, display, redactor)
+        asker: Asker = DenyAll() if is_alone else person
         watcher = Watcher(mailbox.post, asker)
         offered = (
             steering_offered(cell.cell_id, say, pages=self._pages, loop=self._loop)
@@ -282,7 +293,7 @@ class CellRunner:
         )
         display.start()
         try:
-            with offered:
+            with offered, self._runtime.questions.manned(Nobody() if is_alone else person):
                 await self._on_engine(partial(work, watcher=watcher))
         except CrushKernelError as error:
             mailbox.drain()

@@ -23,12 +23,13 @@ from crush_kernel.agent.events import (
 )
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.history.todos import Todo
-from crush_kernel.kernel import render
+from crush_kernel.kernel import questiontext, render
 from crush_kernel.kernel.markdown import visible
 from crush_kernel.kernel.render import CallFacts, FooterFacts
 from crush_kernel.kernel.slots import Publish
 from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.tools.question import DISMISSED, Answered, Given, QuestionForm, Unanswered
 
 INTERVAL_S = 0.05
 DIFF_LINES = 40
@@ -112,6 +113,23 @@ class ConsoleDisplay:
                 return Answer("deny", rest.strip())
             case _:
                 return Answer("deny", line)
+
+    async def ask_questions(self, form: QuestionForm) -> Answered | Unanswered:
+        """Ask on the keyboard, one question after the other; the end of input dismisses all."""
+        for line in questiontext.heading_lines(form):
+            self._line(line)
+        total = len(form.questions)
+        given: list[Given] = []
+        for number, question in enumerate(form.questions, start=1):
+            for line in questiontext.question_lines(question, number, total):
+                self._line(line)
+            self._flush()
+            try:
+                answer = await self._read_line(questiontext.prompt_of(question))
+            except EOFError:
+                return DISMISSED
+            given.append(questiontext.answer_in(question, answer))
+        return Answered(tuple(given))
 
     def fail(self, error: CrushKernelError) -> None:
         """Show what went wrong."""

@@ -10,7 +10,8 @@ Runs on the main loop, all of it.
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
 
 from crush_kernel.agent.events import Event, ReasoningAdded, ReplyDropped, TextAdded
@@ -22,10 +23,11 @@ from crush_kernel.kernel.slots import Publish, Slots
 from crush_kernel.kernel.transcript import Transcript
 from crush_kernel.permissions.gate import Answer, DenyAll
 from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.tools.question import Answered, Nobody, QuestionForm, Unanswered
 
 if TYPE_CHECKING:
     # ipywidgets is imported with the first widget; no cycle is hidden here.
-    from crush_kernel.kernel.widgets import LiveCard, PermissionCard, SteeringBox
+    from crush_kernel.kernel.widgets import LiveCard, SteeringBox, WaitingCard
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -106,6 +108,10 @@ class TurnDisplay:
         """Return what the user says to `request`; cancelling withdraws the question."""
         return await self._writer.ask(request)
 
+    async def ask_questions(self, form: QuestionForm) -> Answered | Unanswered:
+        """Return what the user says to `form`; cancelling withdraws it."""
+        return await self._writer.ask_questions(form)
+
     def fail(self, error: CrushKernelError) -> None:
         """Show what went wrong; `finish` must follow."""
         if not self._is_over:
@@ -161,7 +167,7 @@ class _SlotDisplay:
         self._card: LiveCard | None = None
         self._steering: SteeringBox | None = None
         """Kept from card to card, with what was typed so far."""
-        self._questions: list[PermissionCard] = []
+        self._questions: list[WaitingCard] = []
         self._answered = float("-inf")
         self._is_over = False
 
@@ -196,15 +202,31 @@ class _SlotDisplay:
         from crush_kernel.kernel.widgets import PermissionCard  # noqa: PLC0415 - see above
 
         card = self._in_cell(PermissionCard, request)
+        with self._waiting(card, request.call_id):
+            return await card.answer()
+
+    async def ask_questions(self, form: QuestionForm) -> Answered | Unanswered:
+        await asyncio.sleep(max(0.0, self._answered + REST_S - self._loop.time()))
+        if not self._is_watched or self._is_over:
+            return await Nobody().ask_questions(form)
+        from crush_kernel.kernel.questioncard import QuestionCard  # noqa: PLC0415 - see above
+
+        card = self._in_cell(QuestionCard, form)
+        with self._waiting(card, form.call_id):
+            return await card.answer()
+
+    @contextmanager
+    def _waiting(self, card: "WaitingCard", call_id: str) -> Generator[None]:
+        """Show `card`, which the call waits for, during the block."""
         self._questions.append(card)
-        self._transcript.wait(request.call_id, is_waiting=True)
+        self._transcript.wait(call_id, is_waiting=True)
         self._touch()
         try:
-            return await card.answer()
+            yield
         finally:
             self._answered = self._loop.time()
             self._questions.remove(card)
-            self._transcript.wait(request.call_id, is_waiting=False)
+            self._transcript.wait(call_id, is_waiting=False)
             if not self._is_over:
                 self._in_cell(self._update)
             card.close()

@@ -24,6 +24,7 @@ from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.todos import Todo
 from crush_kernel.messages import Message, ToolResult
 from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.tools.question import QuestionForm
 
 _Shown = (
     ToolStarted
@@ -72,6 +73,27 @@ def redacted_request(request: PermissionRequest, redactor: Redactor) -> Permissi
     """Return `request` as a person is to see it; what it grants depends on the original."""
     notes = tuple(map(redactor.redact, request.notes))
     return replace(_cleaned(request, redactor, "title", "command", "diff"), notes=notes)
+
+
+def redacted_form(form: QuestionForm, redactor: Redactor) -> QuestionForm:
+    """Return `form` as a person is to see it; ids are not shown, and stay."""
+    clean = redactor.redact
+    questions = tuple(
+        replace(
+            each,
+            text=clean(each.text),
+            description=clean(each.description),
+            label=clean(each.label),
+            choices=tuple(
+                replace(one, label=clean(one.label), description=clean(one.description))
+                for one in each.choices
+            ),
+        )
+        for each in form.questions
+    )
+    return replace(
+        form, questions=questions, title=clean(form.title), description=clean(form.description)
+    )
 
 
 def _result(result: ToolResult, redactor: Redactor) -> ToolResult:

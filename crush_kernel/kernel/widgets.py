@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from html import escape as escape_html
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 
 from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
     HTML,
@@ -49,8 +49,8 @@ REASON_GRACE_S = 0.1
 """How long typed letters may be behind the click that ends the typing: the front end sends
 values one at a time but clicks at once."""
 
-_GREY = "color: var(--jp-ui-font-color2, #757575)"
-_AMBER = "var(--jp-warn-color1, #f57c00)"
+GREY = "color: var(--jp-ui-font-color2, #757575)"
+AMBER = "var(--jp-warn-color1, #f57c00)"
 _PRE = (
     "margin: 0; padding: 0; white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.4; "
     "font-family: var(--jp-code-font-family, monospace); "
@@ -76,7 +76,7 @@ class LiveCard:
     ) -> None:
         self._stop = stop
         self._rows: dict[str, _RowWidget] = {}
-        self._standing = _html("")
+        self._standing = html_line("")
         self._last = () if steering is None else (steering.box,)
         self._box = VBox([], layout=Layout(width="100%", margin="0"))
         self._box.add_class("crush-live")
@@ -94,7 +94,7 @@ class LiveCard:
     def show(
         self,
         rows: Sequence[Row],
-        questions: Sequence["PermissionCard"],
+        questions: Sequence["WaitingCard"],
         *,
         todos: Sequence[TodoRow] = (),
         queued: Sequence[str] = (),
@@ -121,23 +121,23 @@ class LiveCard:
             row.close()
         self._rows.clear()
         # What was never shown is in no tree.
-        _close_tree(self._standing)
+        close_tree(self._standing)
         if self._last:
             self._box.children = ()
-        _close_tree(self._box)
+        close_tree(self._box)
 
 
 class _RowWidget:
     """`● bash  pytest -q …  running 4 s  [Stop]`, and up to three lines beneath."""
 
     def __init__(self, row: Row, stop: Callable[[str], None]) -> None:
-        self._title = _html("")
+        self._title = html_line("")
         self._title.layout.flex = "1 1 auto"
         self._title.layout.min_width = "0"
-        self._stop = _button("Stop", f"Stop this call of {row.name}", "crush-stop")
+        self._stop = button("Stop", f"Stop this call of {row.name}", "crush-stop")
         self._stop.layout.margin = "0 6px 0 12px"
         self._stop.on_click(lambda _: stop(row.call_id))
-        self._tail = _html("")
+        self._tail = html_line("")
         self._tail.layout.display = "none"
         line = HBox([self._title, self._stop], layout=Layout(width="100%", align_items="center"))
         self.box = VBox([line, self._tail], layout=Layout(width="100%", flex="0 0 auto"))
@@ -148,13 +148,13 @@ class _RowWidget:
         _set(self._stop.layout, "visibility", "visible" if row.is_running else "hidden")
         if row.tail:
             # Three lines high from the first one on, so that nothing below it moves.
-            style = f"{_PRE}; {_GREY}; margin-left: 1.4em; min-height: 4.2em; white-space: pre"
+            style = f"{_PRE}; {GREY}; margin-left: 1.4em; min-height: 4.2em; white-space: pre"
             text = escape_html(row.tail)
             _set(self._tail, "value", f'<pre style="{style}; overflow: hidden">{text}</pre>')
             _set(self._tail.layout, "display", None)
 
     def close(self) -> None:
-        _close_tree(self.box)
+        close_tree(self.box)
 
 
 class SteeringBox:
@@ -169,7 +169,7 @@ class SteeringBox:
         )
         self._text.add_class("crush-steer")
         self._text.on_msg(self._on_message)
-        self._send = _button("Send", "Send the message to this turn", "crush-steer-send")
+        self._send = button("Send", "Send the message to this turn", "crush-steer-send")
         # The front end sends letters one at a time but clicks at once.
         self._send.on_click(
             lambda _: asyncio.get_running_loop().call_later(REASON_GRACE_S, self.send)
@@ -186,11 +186,23 @@ class SteeringBox:
 
     def close(self) -> None:
         """Remove the box and all its models; safe to repeat."""
-        _close_tree(self.box)
+        close_tree(self.box)
 
     def _on_message(self, _widget: object, content: object, _buffers: object) -> None:
         if cast("Mapping[str, object]", content).get("event") == "submit":
             self.send()
+
+
+class WaitingCard(Protocol):
+    """What waits in the live card for a person."""
+
+    box: VBox
+    fallback: render.Rendered
+    """The question where widgets are not shown: in a file that is saved meanwhile."""
+
+    def close(self) -> None:
+        """Withdraw the question and remove all its models; safe to repeat."""
+        ...
 
 
 class PermissionCard:
@@ -215,7 +227,7 @@ class PermissionCard:
                 width="100%",
                 padding="6px 10px",
                 margin="4px 0",
-                border_left=f"3px solid {_AMBER}",
+                border_left=f"3px solid {AMBER}",
                 flex="0 0 auto",
             ),
         )
@@ -239,7 +251,7 @@ class PermissionCard:
     def close(self) -> None:
         """Withdraw the question and remove all its models; safe to repeat."""
         self._answer.cancel()
-        _close_tree(self.box)
+        close_tree(self.box)
 
     def _reason_text(self) -> str:
         return str(cast("object", self._reason.value)).strip()
@@ -251,13 +263,13 @@ class PermissionCard:
 
     def _buttons(self, request: PermissionRequest) -> Box:
         scope = "this very command" if request.action == "execute" else "such calls"
-        once = _button("Allow once", "Let this call run", "crush-allow-once")
-        session = _button(
+        once = button("Allow once", "Let this call run", "crush-allow-once")
+        session = button(
             "Allow for this session",
             f"Let {scope} run until the kernel is restarted",
             "crush-allow-session",
         )
-        deny = _button("Deny", "Refuse this call; the turn goes on", "crush-deny")
+        deny = button("Deny", "Refuse this call; the turn goes on", "crush-deny")
         once.on_click(lambda _: self.press("once"))
         session.on_click(lambda _: self.press("session"))
         deny.on_click(lambda _: self.press("deny"))
@@ -268,13 +280,13 @@ class PermissionCard:
         )
 
     def _body(self, request: PermissionRequest) -> list[Widget]:
-        title = f"<b>{_text(request.tool)}</b> wants to {_text(request.title)}"
-        parts: list[Widget] = [_html(title)]
+        title = f"<b>{escaped(request.tool)}</b> wants to {escaped(request.title)}"
+        parts: list[Widget] = [html_line(title)]
         if request.command:
             parts.extend(_command(request.command))
         if request.diff:
             parts.extend(_diff(request.diff))
-        parts.extend(_html(line) for line in _facts(request))
+        parts.extend(html_line(line) for line in _facts(request))
         return parts
 
 
@@ -285,9 +297,9 @@ class _Fold:
         self._pages = _pages(lines)
         self._next = 0
         self._diff = diff
-        self.body = _html(_pre(few, diff=diff))
+        self.body = html_line(_pre(few, diff=diff))
         label = f"Show all {len(lines):,} lines" if len(self._pages) == 1 else self._label()
-        self.button = _button(label, "Show the rest", "crush-show-all")
+        self.button = button(label, "Show the rest", "crush-show-all")
         self.button.layout.align_self = "flex-start"
         self.button.on_click(self._turn)
 
@@ -329,7 +341,7 @@ def _command(command: str) -> list[Widget]:
     # What bash reads is no line end must not look like one.
     lines = _squeezed(_lines(command.replace("\r", "⟨U+000D⟩")))
     if len(lines) <= COMMAND_LINES:
-        return [_html(_pre(lines, diff=False))]
+        return [html_line(_pre(lines, diff=False))]
     head, tail = lines[: COMMAND_LINES - LAST_COMMAND_LINES - 1], lines[-LAST_COMMAND_LINES:]
     left_out = f"[… {len(lines) - len(head) - len(tail):,} lines …]"
     fold = _Fold(lines, [*head, left_out, *tail], diff=False)
@@ -339,7 +351,7 @@ def _command(command: str) -> list[Widget]:
 def _diff(diff: str) -> list[Widget]:
     lines = _lines(diff)
     if len(lines) <= DIFF_LINES:
-        return [_html(_pre(lines, diff=True))]
+        return [html_line(_pre(lines, diff=True))]
     fold = _Fold(lines, lines[:DIFF_LINES], diff=True)
     return [fold.body, fold.button]
 
@@ -368,10 +380,10 @@ def _facts(request: PermissionRequest) -> list[str]:
     lines: list[str] = []
     if request.is_outside:
         paths = ", ".join(_code(str(path)) for path in request.paths)
-        lines.append(f'<b style="color: {_AMBER}">outside the project</b> {paths}'.rstrip())
-    lines.extend(f'<span style="{_GREY}">{_text(note)}</span>' for note in request.notes)
+        lines.append(f'<b style="color: {AMBER}">outside the project</b> {paths}'.rstrip())
+    lines.extend(f'<span style="{GREY}">{escaped(note)}</span>' for note in request.notes)
     if request.cwd is not None:
-        lines.append(f'<span style="{_GREY}">in {_code(_tilde(request.cwd))}</span>')
+        lines.append(f'<span style="{GREY}">in {_code(_tilde(request.cwd))}</span>')
     return lines
 
 
@@ -381,10 +393,10 @@ def _row_title(row: Row) -> str:
         # No wider than its place, whatever the summary: the rest of the line must be seen.
         '<div style="display: flex; gap: 0.6em; line-height: 1.5; white-space: nowrap; '
         'width: 0; min-width: 100%">'
-        f"<span>{dot}</span><b>{_text(row.name)}</b>"
+        f"<span>{dot}</span><b>{escaped(row.name)}</b>"
         '<span style="overflow: hidden; text-overflow: ellipsis; flex: 0 1 auto">'
-        f"{_text(row.summary)}</span>"
-        f'<span style="{_GREY}; margin-left: auto; flex: none">{_text(row.word)}</span></div>'
+        f"{escaped(row.summary)}</span>"
+        f'<span style="{GREY}; margin-left: auto; flex: none">{escaped(row.word)}</span></div>'
     )
 
 
@@ -393,7 +405,7 @@ def _standing(todos: Sequence[TodoRow], queued: Sequence[str]) -> str:
     lines = [_todo_line(row) for row in todos]
     for text in queued:
         shown = escape_html(render.queued(text).plain)
-        style = f"{_GREY}; white-space: pre-wrap; overflow-wrap: anywhere"
+        style = f"{GREY}; white-space: pre-wrap; overflow-wrap: anywhere"
         lines.append(f'<div style="{style}">{shown}</div>')
     return f'<div style="line-height: 1.5">{"".join(lines)}</div>' if lines else ""
 
@@ -409,12 +421,13 @@ def _tilde(path: Path) -> str:
     return "~" + text[len(home) :] if text == home or text.startswith(home + os.sep) else text
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return `text` as HTML that shows it, with nothing hidden in it."""
     return escape_html(visible(text))
 
 
 def _code(text: str) -> str:
-    return f"<code>{_text(text)}</code>"
+    return f"<code>{escaped(text)}</code>"
 
 
 def _pre(lines: list[str], *, diff: bool) -> str:
@@ -429,20 +442,22 @@ def _diff_line(line: str) -> str:
     return f'<span style="color: {color}">{text}</span>' if color else text
 
 
-def _html(value: str) -> HTML:
+def html_line(value: str) -> HTML:
+    """Return a widget that shows `value`, which is HTML."""
     widget = HTML(value, layout=Layout(width="100%", margin="0", height="auto"))
     widget.add_class("crush-text")
     return widget
 
 
-def _button(label: str, tooltip: str, css_class: str) -> Button:
-    button = Button(
+def button(label: str, tooltip: str, css_class: str) -> Button:
+    """Return a button as wide as its label."""
+    widget = Button(
         description=label,
         tooltip=tooltip,
         layout=Layout(width="auto", flex="0 0 auto", margin="0 6px 0 0"),
     )
-    button.add_class(css_class)
-    return button
+    widget.add_class(css_class)
+    return widget
 
 
 def _set(target: Any, name: str, value: object) -> None:  # noqa: ANN401 - any widget or layout
@@ -450,10 +465,10 @@ def _set(target: Any, name: str, value: object) -> None:  # noqa: ANN401 - any w
         setattr(target, name, value)
 
 
-def _close_tree(widget: Widget) -> None:
+def close_tree(widget: Widget) -> None:
     """Close `widget`, what it contains, and the layout and style models of each."""
     for child in cast("Sequence[Widget]", getattr(widget, "children", ())):
-        _close_tree(child)
+        close_tree(child)
     for name in ("layout", "style"):
         part = getattr(widget, name, None)
         if isinstance(part, Widget):
