@@ -13,6 +13,7 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 from crush_kernel.files.names import printable
@@ -36,7 +37,7 @@ MAX_GLOBAL_BYTES = 50_000
 """How much of all. They are apart, so that a project cannot crowd out the user's own."""
 
 MAX_FILES = 200
-"""Each has a heading that counts too."""
+"""Of the project and of the user each: every file has a heading that counts too."""
 
 MAX_WALK_ENTRIES = 2_000
 MAX_WALK_DEPTH = 8
@@ -52,9 +53,10 @@ NAMES = frozenset(
 )
 """Names of memory files, in lower case."""
 
+RULES = "rules"
 _NAMES_BELOW = {
     ".github": frozenset(("copilot-instructions.md",)),
-    ".cursor": frozenset(("rules",)),
+    ".cursor": frozenset((RULES,)),
 }
 """The same in folders of these names."""
 
@@ -98,7 +100,8 @@ class MemoryFiles:
         self._memory = Remembered(disk, self._read)
 
     def read(self) -> Memory:
-        """Return the files as they are now: the project's from the root down, then the user's.
+        """Return the files as they are now: the project's from the root down, folders of rules last,
+        then the user's.
 
         Blocks, for half a second at the worst that a project can do.
         """
@@ -109,9 +112,12 @@ class MemoryFiles:
         reading = _Reading(places, self._disk)
         project = Bounds(places.project_root)
         room = _Room(MAX_PROJECT_BYTES, is_global=False)
-        for folder in _folders(places.cwd, places.project_root):
-            for path in self._named_in(folder):
-                reading.take(path, project, room)
+        # Folders of rules last: however many these are, the files by name have their room.
+        found = [*map(self._named_in, _folders(places.cwd, places.project_root))]
+        for is_folder in (False, True):
+            for path in chain.from_iterable(found):
+                if (path.name == RULES) == is_folder:
+                    reading.take(path, project, room)
         for path, bounds in self._context_paths():
             reading.take(path, bounds, room)
         room = _Room(MAX_GLOBAL_BYTES, is_global=True)
@@ -119,8 +125,8 @@ class MemoryFiles:
             reading.take(path, Bounds(None), room)
         return reading.memory()
 
-    def _named_in(self, folder: Path) -> Iterator[Path]:
-        """Yield what has the name of a memory file in `folder`, by bytes as Crush has them."""
+    def _named_in(self, folder: Path) -> list[Path]:
+        """Return what has the name of a memory file in `folder`, by bytes as Crush has them."""
         found: list[Path] = []
         for entry in self._disk.entries(folder):
             if entry.name.casefold() in NAMES:
@@ -132,7 +138,7 @@ class MemoryFiles:
                     for below in self._disk.entries(inner)
                     if below.name.casefold() in names
                 ]
-        yield from sorted(found, key=os.fsencode)
+        return sorted(found, key=os.fsencode)
 
     def _context_paths(self) -> Iterator[tuple[Path, Bounds]]:
         for text in self._places.context_paths:
@@ -168,6 +174,7 @@ class _Room:
 
     bytes_left: int
     is_global: bool
+    files_left: int = MAX_FILES
 
 
 class _Reading:
@@ -230,6 +237,10 @@ class _Reading:
         if identity in self._seen:
             return None
         self._seen.add(identity)
+        if self._is_full(room):
+            # Unread: of thousands of files, reading would take its time with each request.
+            self._left_out.append(name)
+            return None
         found = self._disk.text(real, facts, max_bytes=MAX_FILE_BYTES)
         if isinstance(found, Unreadable):
             return found.reason
@@ -237,12 +248,13 @@ class _Reading:
             self._keep(found, name, room)
         return None
 
+    def _is_full(self, room: _Room) -> bool:
+        return room.bytes_left < _MIN_BYTES or room.files_left <= 0
+
     def _keep(self, found: FileText, name: str, room: _Room) -> None:
-        if room.bytes_left < _MIN_BYTES or len(self._files) >= MAX_FILES:
-            self._left_out.append(name)
-            return
         kept = cut(found.text, room.bytes_left, is_head=found.is_cut)
         room.bytes_left -= len(kept.text.encode())
+        room.files_left -= 1
         self._files.append(MemoryText(name, kept.text, room.is_global, kept.is_cut))
         if kept.is_cut:
             self._notices.append(

@@ -10,6 +10,7 @@ import pytest
 from crush_kernel.prompt.diskcache import DiskCache
 from crush_kernel.prompt.memory import (
     MAX_FILE_BYTES,
+    MAX_FILES,
     MAX_GLOBAL_BYTES,
     MAX_PROJECT_BYTES,
     Memory,
@@ -228,7 +229,38 @@ def test_a_huge_folder_is_searched_in_part(project: Path, monkeypatch: pytest.Mo
     assert ".cursor/rules holds too much" in memory.notices[0]
 
 
+def test_what_has_no_room_is_not_even_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crush_kernel.prompt.diskcache.open_real", tried := Tried())
+    for number in range(2 * MAX_FILES):
+        write(project / f".cursor/rules/{number:05}.md")
+    memory = read(places(project))
+    assert len(memory.files) == len(tried.paths) == MAX_FILES
+    assert len(memory.left_out) == MAX_FILES
+
+
+class Tried:
+    """Opens files and notes which."""
+
+    def __init__(self) -> None:
+        self.paths: list[Path] = []
+
+    def __call__(self, path: Path) -> int:
+        self.paths.append(path)
+        return os.open(path, os.O_RDONLY)
+
+
 # --- A hostile project ---
+
+
+def test_many_rules_crowd_out_neither_files_by_name_nor_the_users_own(project: Path) -> None:
+    for number in range(MAX_FILES + 1):
+        write(project / f".cursor/rules/{number:05}.md")
+    for path in ("CRUSH.md", "sub/AGENTS.md"):
+        write(project / path)
+    write(project.parent / "config/crush/CRUSH.md")
+    found = paths(read(places(project, cwd="sub")))
+    assert found[:2] == ["../CRUSH.md", "AGENTS.md"]
+    assert found[-1].endswith("config/crush/CRUSH.md")
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", ".cursor/rules", ".cursor/rules/a.md", ".cursor"])
