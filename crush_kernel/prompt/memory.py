@@ -100,10 +100,10 @@ class MemoryFiles:
         self._memory = Remembered(disk, self._read)
 
     def read(self) -> Memory:
-        """Return the files as they are now: the project's from the root down, folders of rules last,
-        then the user's.
+        """Return the files as they are now: the project's from the root down, then the user's.
 
-        Blocks, for half a second at the worst that a project can do.
+        Of the project's, those in folders of rules come last. Blocks, for half a second at the
+        worst that a project can do.
         """
         return self._memory.value()
 
