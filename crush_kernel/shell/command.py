@@ -126,6 +126,9 @@ class RunningCommand:
         self.buffer = OutputBuffer()
         self._clean = clean
         self.is_timed_out = False
+        self.is_stopped = False
+        """Whether `stop` was called before it had ended."""
+        self._limit = anyio.CancelScope()
         self.left_over: tuple[Survivor, ...] = ()
         """What bash left running."""
         self.is_drained = anyio.Event()
@@ -168,11 +171,14 @@ class RunningCommand:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._pump, report)
-                with anyio.move_on_after(timeout_s) as limit:
+                with anyio.move_on_after(timeout_s) as self._limit:
+                    if self.is_stopped:
+                        self._limit.cancel()
                     await wait_for_exit(self.process)
-                if limit.cancelled_caught:
-                    self.is_timed_out = True
-                    await self._stop(grace_s=_TIMEOUT_GRACE_S)
+                if self._limit.cancelled_caught:
+                    self.is_timed_out = not self.is_stopped
+                    grace_s = CANCEL_GRACE_S if self.is_stopped else _TIMEOUT_GRACE_S
+                    await self._stop(grace_s=grace_s)
                 self.left_over = await self._wait_for_stragglers()
                 tasks.cancel_scope.cancel()
         except BaseException:
@@ -185,6 +191,11 @@ class RunningCommand:
     def unfinished(self) -> str:
         """Return the line that it is printing, without secrets."""
         return self.buffer.unfinished(self._clean)
+
+    def stop(self) -> None:
+        """Have the command stopped, whose last words `finish` still waits for."""
+        self.is_stopped = True
+        self._limit.cancel()
 
     async def stop_left_over(self) -> None:
         """Stop what bash left running when it had ended."""

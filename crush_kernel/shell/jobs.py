@@ -68,7 +68,7 @@ class Job:
     @property
     def is_stopped(self) -> bool:
         """Return whether `stop` has ended it."""
-        return self.scope.cancelled_caught
+        return self.running.is_stopped
 
     @property
     def duration_s(self) -> float:
@@ -219,8 +219,10 @@ class Jobs:
             yield job
         finally:
             if not job.id and not job.is_ended:
+                # Its last words are of no interest: whoever waited is gone.
+                job.scope.cancel()
                 with anyio.CancelScope(shield=True):
-                    await self.stop(job)
+                    await job.wait(_STOP_LIMIT_S)
 
     def put_away(self, job: Job) -> None:
         """Let a running job run on in the background; it gets an id.
@@ -260,8 +262,9 @@ class Jobs:
 
     async def stop(self, job: Job) -> None:
         """Stop `job` and all that it started, within a second; what has ended stays as it is."""
-        job.scope.cancel()
-        await job.wait(_STOP_LIMIT_S)
+        if not job.is_ended:
+            job.running.stop()
+            await job.wait(_STOP_LIMIT_S)
         if job.result is not None and job.result.left_over:
             await job.running.stop_left_over()
 
