@@ -11,6 +11,7 @@ can see it.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -169,7 +170,7 @@ class Conversation:
     @property
     def everything(self) -> tuple[Message, ...]:
         """What was said above and in the turn that began last, whatever summaries stand for."""
-        return tuple(m for turn in self._above for m in turn.messages) + self.running
+        return (*chain.from_iterable(turn.messages for turn in self._above), *self.running)
 
     @property
     def request(self) -> tuple[Message, ...]:
