@@ -96,7 +96,8 @@ def _header(text: str) -> Mapping[str, object] | str:
         # and no value can be of a kind that it cannot be made into.
         value: object = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - see above
     except yaml.YAMLError as error:
-        return f"its header is not YAML: {_on_one_line(str(error))[:200]}"
+        said = str(error).replace('in "<unicode string>", ', "at ")
+        return f"its header is not YAML: {_on_one_line(said)[:200]}"
     except (RecursionError, ValueError, TypeError):
         return "its header is not YAML that can be read"
     if not isinstance(value, dict):

@@ -408,6 +408,17 @@ async def test_what_cannot_be_shortened_is_a_clear_error() -> None:
     assert turn.summaries() == []
 
 
+async def test_what_goes_with_every_request_and_does_not_fit_is_named_after_one_attempt() -> None:
+    refused = ContextTooLong("too long")
+    refused.asked_tokens, refused.limit_tokens = 14_500, 8_192
+    turn = bench(lambda _: [refused], window=8_192, system="rule " * 7_000)
+    with pytest.raises(ContextTooLong, match="does not fit into the window") as caught:
+        await turn.run(Text("hi"))
+    assert "instructions ~8,750" in caught.value.detail
+    assert "Shorten memory files" in caught.value.hint
+    assert len(turn.model.requests) == 1
+
+
 async def test_without_automatic_summaries_a_refusal_says_what_to_do() -> None:
     turn = bench(refusing(worker(12), 6_000), summarizes=False)
     with pytest.raises(ContextTooLong) as caught:

@@ -64,6 +64,19 @@ def test_a_part_of_the_window_is_kept_free(window: int, reserve: int) -> None:
         assert is_due(window, 2 * window)
 
 
+@pytest.mark.parametrize(
+    ("window", "used"),
+    [
+        pytest.param(192_000, 160_000, id="a local server at its end"),
+        pytest.param(202_752, 202_700, id="one token less than it takes"),
+        pytest.param(400_000, 380_000, id="a large one"),
+    ],
+)
+def test_a_summary_is_due_well_before_the_window_is_full(window: int, used: int) -> None:
+    assert is_due(window, used)
+    assert not is_due(window, used // 2)
+
+
 def test_without_a_known_window_nothing_is_ever_due() -> None:
     assert not is_due(0, 10**9)
 

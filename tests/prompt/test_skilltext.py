@@ -66,6 +66,10 @@ def test_a_name_is_what_is_written(name: str) -> None:
         ("---\nname: notes", "is not ended"),
         ("---\nname: [\n---\n", "is not YAML"),
         ("---\nname: \x01\n---\n", "is not YAML"),
+        (
+            "---\nname: notes\ndescription: Configure it: hooks, servers\n---\n",
+            "not allowed here at line 3, column 26",
+        ),
         ("---\n- a\n---\n", "no list of names and values"),
         ("---\n---\n", "no list of names and values"),
         ("---\na: &a [x]\nb: *a\n---\n", "aliases"),

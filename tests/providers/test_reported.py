@@ -53,6 +53,11 @@ def test_anthropics_counts_exclude_each_other(counts: Json, usage: Usage | None)
             used(36, 64, said=50), id="OpenAI",
         ),
         pytest.param(
+            {"prompt_tokens": 184_704, "completion_tokens": 49,
+             "prompt_tokens_details": {"cached_tokens": 183_936}},
+            used(768, 183_936, said=49), id="nearly all of it cached",
+        ),
+        pytest.param(
             {"prompt_tokens": 100, "completion_tokens": 5, "prompt_cache_hit_tokens": 64,
              "prompt_cache_miss_tokens": 36},
             used(36, 64, said=5), id="DeepSeek",
