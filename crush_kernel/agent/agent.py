@@ -198,9 +198,16 @@ class Agent:
             parts=prompt.parts,
             shares=tuple(shares),
             ratio=self._gauge.ratio(info.label),
-            window=self._gauge.window(info.label, info.context_window),
+            window=self.window_of(info),
             summarizes=self._summarizes,
         )
+
+    def window_of(self, info: ModelInfo) -> int:
+        """Return the tokens of a model's window, as far as is known by now; zero if nobody knows.
+
+        It is smaller than what is said of the model if a request has taught so.
+        """
+        return self._gauge.window(info.label, info.context_window)
 
     @asynccontextmanager
     async def _ending(

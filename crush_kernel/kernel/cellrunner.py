@@ -420,6 +420,7 @@ class CellRunner:
 
     def _footer(self, turn: TurnFinished | None) -> FooterFacts:
         info = self._runtime.model_info or ModelInfo(provider="", id="")
+        info = replace(info, context_window=self._runtime.agent.window_of(info))
         facts = FooterFacts(model=info.id, context_window=info.context_window)
         return facts if turn is None else footer_of(turn, info, self._notes(turn))
 

@@ -7,7 +7,7 @@ whose hint says what to type instead.
 import platform
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import groupby
 
@@ -114,6 +114,7 @@ async def _model_list(runtime: Runtime) -> str:
 async def _status(call: CommandCall) -> str:
     runtime = call.runtime
     info = (await runtime.model()).info
+    info = replace(info, context_window=runtime.agent.window_of(info))
     talk = runtime.agent.conversation
     title = runtime.session.title
     rows = (

@@ -53,6 +53,7 @@ def test_a_cell_goes_on_over_its_full_window_and_is_answered_once(
         assert "was summarized" in cell.shown
         assert "Counted up to sheep" in cell.shown
         assert cell.turn is not None
+        assert "k of 24 k" in cell.shown
         sent = [each for each in provider.requests if ASKED in each.raw.decode()]
         refused = [each for each in sent if each.refusal]
         assert 1 <= len(refused) <= 3
