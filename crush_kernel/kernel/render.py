@@ -5,6 +5,7 @@ made safe here. A result is shown in bounded form with a note of what is left ou
 whole of it is in the conversation.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -13,7 +14,7 @@ from typing import Literal
 from crush_kernel.agent.events import PermissionSettled, Retrying, SummaryFinished
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.history.todos import Todo, TodoStatus, count_done, is_open
-from crush_kernel.kernel.markdown import escape, fenced, neutralize, visible
+from crush_kernel.kernel.markdown import code_span, escape, fenced, neutralize, visible
 from crush_kernel.messages import Media, ToolResult, Usage
 from crush_kernel.permissions.rules import PermissionRequest
 
@@ -34,6 +35,8 @@ TODO_SIGNS: Mapping[TodoStatus, str] = {"pending": "☐", "in_progress": "◐", 
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What front ends show as a picture. SVG is left out: it can carry scripts."""
+
+_QUOTED_WORD = re.compile(r"`(/?\w+)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +235,10 @@ def question(request: PermissionRequest) -> Rendered:
 
 
 def notice(text: str) -> Rendered:
-    """Show a sentence that is no failure, in grey."""
-    return Rendered(f"<sub>{escape(text)}</sub>", visible(text))
+    """Show a sentence that is no failure, in grey; a word in backticks is a command or a name."""
+    parts = _QUOTED_WORD.split(text)
+    shown = (code_span(part) if n % 2 else escape(part) for n, part in enumerate(parts))
+    return Rendered(f"<sub>{''.join(shown)}</sub>", visible(text))
 
 
 def status(text: str) -> Rendered:

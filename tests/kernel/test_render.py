@@ -200,6 +200,12 @@ FULL = FooterFacts(
 )
 
 
+def test_a_notice_shows_commands_as_code_and_all_else_as_it_is() -> None:
+    shown = render.notice("Run `/compact`, not `rm *` of <b>.")
+    assert shown.markdown == "<sub>Run `/compact`, not &#96;rm &#42;&#96; of &lt;b&gt;.</sub>"
+    assert shown.plain == "Run `/compact`, not `rm *` of <b>."
+
+
 def test_the_footer_says_what_the_turn_took() -> None:
     line = (
         "claude-sonnet-4-5 · 41 k of 200 k ▮▮▯▯▯▯▯▯ · 3.2 k in (38 k cached) 640 out · $0.021 · "
