@@ -74,8 +74,12 @@ def _table(contents: Contents) -> Iterator[str]:
         free = max(0, contents.window - contents.used)
         yield f"| window | {thousands(contents.window)} | |"
         yield f"| free | {thousands(free)} | |"
-        what = "a summary is made" if contents.summarizes else "no summary is made: disabled"
-        yield f"| {what} at {thousands(contents.reserve)} free or less | | |"
+        reserve = thousands(contents.reserve)
+        yield (
+            f"| a summary is made at {reserve} free or less | | |"
+            if contents.summarizes
+            else "| no summary is made unasked, `/compact` makes one | | |"
+        )
     else:
         yield "| window | not known | |"
 

@@ -220,3 +220,12 @@ def test_what_is_shown_of_a_request_is_what_is_sent(
     assert parts["reminder"] in body["messages"][-1]["content"]
     rows = ("| **system prompt**", "| · instructions", "| · memory: AGENTS.md", "| **tools**")
     assert sorted(map(shown.index, rows)) == [*map(shown.index, rows)]
+
+
+def test_it_says_that_no_summary_is_made_unasked(
+    office: tuple[Desk, RunningKernel], tab: Tab
+) -> None:
+    desk, _ = office
+    assert "no summary is made" not in run(tab, 2, "/context").shown
+    other = desk.open(desk.start(CRUSH_DISABLE_AUTO_SUMMARIZE="1"), desk.page("other"))
+    assert "no summary is made unasked" in run(other, 0, "/context").shown
