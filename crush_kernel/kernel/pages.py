@@ -173,11 +173,11 @@ class Pages:
 
     def ended(self, turn: "Turn", session: "Session") -> None:
         """Tell all pages of a turn that has ended."""
-        self._tell([turn_message(turn.cell_id, turn.record), *session_messages(session)])
+        self._tell_session([turn_message(turn.cell_id, turn.record)], session)
 
     def tell_turns(self, updates: "Iterable[CellUpdate]", session: "Session") -> None:
         """Have all pages write turns, the notebook's header, and what is stale."""
-        self._tell([*turn_messages(updates), *session_messages(session)])
+        self._tell_session(turn_messages(updates), session)
 
     def show(self, cells: Sequence[CellOutputs]) -> None:
         """Have all pages show `cells` as they are."""
@@ -222,6 +222,11 @@ class Pages:
         for page in self._listening():
             if not page.is_headless:
                 self._send(page, [steering_message(cell_id, is_open=is_open)])
+
+    def _tell_session(self, messages: Sequence[Message], session: "Session") -> None:
+        """Tell `messages`, then what the whole notebook is now; to find that out takes a while."""
+        if self._pages:
+            self._tell([*messages, *session_messages(session)])
 
     def _tell(self, messages: Sequence[Message]) -> None:
         for page in self._listening():
