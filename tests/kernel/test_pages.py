@@ -64,7 +64,7 @@ def test_a_cell_sees_what_is_above_it(shared: tuple[Desk, RunningKernel]) -> Non
     tab.run(b, "Ask two.")
     assert "Ask one." in desk.sent
     assert "Reply one." in desk.sent
-    assert "three" not in desk.sent
+    assert " three." not in desk.sent
     assert tab.page.stale == [c], "what is above it has changed since it ran"
 
     desk.provider.play(say("Reply again."))
