@@ -85,17 +85,6 @@ def write_todos(todos: Iterable[Todo]) -> list[JsonValue]:
     return [asdict(todo) for todo in todos]
 
 
-def todos_in(messages: Sequence[Message]) -> tuple[Todo, ...]:
-    """Return the list after `messages`, oldest first; looks back to where it was set last.
-
-    `TodoReader` is for asking again and again.
-    """
-    for message in reversed(messages):
-        if (todos := _set_by(message)) is not None:
-            return todos
-    return ()
-
-
 def todos_of(result: ToolResult) -> tuple[Todo, ...] | None:
     """Return the list that the call with this result has set, `None` if it has set none."""
     if result.is_error or KEY not in result.metadata:

@@ -18,7 +18,6 @@ from crush_kernel.history.todos import (
     parse_todos,
     todo_lines,
     todo_reminder,
-    todos_in,
     write_todos,
 )
 from crush_kernel.messages import Message, Text, ToolResult
@@ -66,7 +65,6 @@ OTHER = Message("tool", (ToolResult("t", "seen", metadata={"summary": "3 lines"}
     ],
 )
 def test_the_list_is_what_was_set_last(messages: tuple[Message, ...], todos: object) -> None:
-    assert todos_in(messages) == todos
     assert (TodoReader().read(messages).todos or ()) == todos
 
 

@@ -8,8 +8,8 @@ from pydantic import JsonValue
 
 from crush_kernel.agent.agent import spec_of
 from crush_kernel.agent.dispatch import prepare
-from crush_kernel.history.todos import MAX_TODO_CHARS, MAX_TODOS, Todo, todos_in
-from crush_kernel.messages import Message, ToolCall, ToolResult
+from crush_kernel.history.todos import MAX_TODO_CHARS, MAX_TODOS, Todo, todos_of
+from crush_kernel.messages import ToolCall, ToolResult
 from crush_kernel.tools.base import ToolOutput, erase
 from crush_kernel.tools.todos import todos_tool
 from tests.fakes.tool_context import tool_context
@@ -76,7 +76,7 @@ async def test_the_model_reads_how_far_it_has_come(
 async def test_the_list_is_kept_with_the_result() -> None:
     output, _ = await call(entry("in_progress"), entry("completed", content=" Read \n"))
     result = ToolResult("t1", output.text, metadata=output.metadata)
-    assert todos_in((Message("tool", (result,)),)) == (
+    assert todos_of(result) == (
         Todo("Run the tests", "in_progress", "Running the tests"),
         Todo("Read", "completed", "Running the tests"),
     )
