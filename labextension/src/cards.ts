@@ -1,10 +1,10 @@
 import type { IDisposable } from '@lumino/disposable';
 
 /**
- * Keyboard and screen reader manners of the permission cards below one node.
+ * Keyboard and screen reader manners of the cards below one node that wait for a person.
  *
- * A card is a widget of the kernel, `.crush-card`, with the buttons `.crush-allow-once` and
- * `.crush-deny`. Text from a model may carry any class name, so what stands inside rendered
+ * A card is a widget of the kernel, `.crush-card`: a permission card with the buttons
+ * `.crush-allow-once` and `.crush-deny`, or a form of questions with `.crush-dismiss`. Text from a model may carry any class name, so what stands inside rendered
  * text is never taken for a card.
  */
 export class PermissionCards implements IDisposable {
@@ -48,17 +48,20 @@ export class PermissionCards implements IDisposable {
         this._known.add(card);
         this._introduce(card);
       }
+      Private.nameFields(card);
     }
     this._rescueFocus();
   }
 
   private _introduce(card: HTMLElement): void {
-    const { label, reasonLabel, announce } = this._options;
+    const { reasonLabel, announce } = this._options;
+    const isForm = Private.isForm(card);
+    const label = isForm ? this._options.formLabel : this._options.label;
     const question = Private.firstLine(card);
     const name = question ? `${label}: ${question}` : label;
     card.setAttribute('role', 'group');
     card.setAttribute('aria-label', name);
-    card.setAttribute('aria-keyshortcuts', 'Enter Escape');
+    card.setAttribute('aria-keyshortcuts', isForm ? 'Escape' : 'Enter Escape');
     card.tabIndex = 0;
     card
       .querySelector('.crush-reason input')
@@ -95,6 +98,8 @@ export namespace PermissionCards {
     readonly node: HTMLElement;
     /** What a card is called: `Permission question`, translated. */
     readonly label: string;
+    /** What a form of questions is called: `Question`, translated. */
+    readonly formLabel: string;
     /** What the field for a reason is called, translated: a placeholder is no name. */
     readonly reasonLabel: string;
     /** Tell people who do not see the screen. */
@@ -105,7 +110,7 @@ export namespace PermissionCards {
 
   /**
    * Answer a card by key: `Enter` presses the focused button, or Allow once when the card
-   * itself has the focus; `Escape` presses Deny.
+   * itself has the focus; `Escape` presses Deny, or Dismiss.
    *
    * Must see the event before JupyterLab's shortcuts do. Typing is left alone: `Enter` in a
    * text field, keys with modifiers, and keys that belong to an input method.
@@ -126,12 +131,33 @@ namespace Private {
   const CARD = '.crush-card';
   const ALLOW_ONCE = '.crush-allow-once';
   const DENY = '.crush-deny';
+  const DISMISS = '.crush-dismiss';
   const CALL = '.crush-call';
 
   export function waitingCards(node: HTMLElement): HTMLElement[] {
     return [...node.querySelectorAll<HTMLElement>(CARD)].filter(
-      card => isOurs(card) && card.querySelector(ALLOW_ONCE) !== null
+      card =>
+        isOurs(card) && card.querySelector(`${ALLOW_ONCE}, ${DISMISS}`) !== null
     );
+  }
+
+  export function isForm(card: HTMLElement): boolean {
+    return card.querySelector(DISMISS) !== null;
+  }
+
+  /** Give the fields of a form the names that the kernel wrote into their titles. */
+  export function nameFields(card: HTMLElement): void {
+    for (const field of card.querySelectorAll('.crush-words, .crush-choices')) {
+      const name = field.getAttribute('title');
+      const isText = field.classList.contains('crush-words');
+      const named = isText ? field.querySelector('input, textarea') : field;
+      if (name && named && named.getAttribute('aria-label') !== name) {
+        named.setAttribute('aria-label', name);
+        if (!isText) {
+          named.setAttribute('role', 'radiogroup');
+        }
+      }
+    }
   }
 
   export function cardOf(target: EventTarget | null): HTMLElement | null {
@@ -173,7 +199,10 @@ namespace Private {
     const card = cardOf(target);
     if (card) {
       take(event);
-      press(event, card.querySelector<HTMLButtonElement>(DENY));
+      press(
+        event,
+        card.querySelector<HTMLButtonElement>(`${DENY}, ${DISMISS}`)
+      );
     }
   }
 

@@ -38,6 +38,7 @@ export const permissionKeysPlugin: JupyterFrontEndPlugin<void> = {
         new PermissionCards({
           node: panel.content.node,
           label: trans.__('Permission question'),
+          formLabel: trans.__('Question'),
           reasonLabel: trans.__('Reason'),
           announce: text => announcer.say(text),
           refocus: () => panel.content.activate()

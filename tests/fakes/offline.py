@@ -26,6 +26,16 @@ TODOS = [
     {"content": "Write <b>docs</b>", "status": "pending", "active_form": "Writing the docs"},
 ]
 
+QUESTIONS = [
+    {
+        "type": "single_choice",
+        "question": "Which database?",
+        "description": "It holds the prices.",
+        "choices": [{"id": "pg", "label": "Postgres"}, {"id": "lite", "label": "SQLite <b>"}],
+    },
+    {"type": "free_text", "question": "What is it called?", "description": ""},
+]
+
 SCRIPT = (
     turn("hello", {"text": "Hello **there**."}),
     turn("wait", {"text": "One moment.", "delay_s": LONG}),
@@ -40,6 +50,11 @@ SCRIPT = (
         "work for long",
         {"text": "I begin.", **wants("todos", todos=TODOS)},
         {"text": "word ", "repeat": 500, "pace_s": 0.02},
+    ),
+    turn(
+        "ask me",
+        wants("question", questions=QUESTIONS),
+        [{"if_error": True, "text": "As you like."}, {"text": "So it is: {result}"}],
     ),
     turn("fail", {"error": "authentication_failed"}),
     turn("look", wants("ls", path="."), {"text": "That is all."}),

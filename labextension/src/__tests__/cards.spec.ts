@@ -10,6 +10,15 @@ const CARD = `
     <div class="crush-reason"><input type="text" /></div>
   </div>`;
 
+const FORM = `
+  <div class="crush-card crush-question">
+    <div class="widget-html">Which one?</div>
+    <div class="crush-choices" title="Which one?"></div>
+    <div class="crush-words" title="Which one?: other"><input type="text" /></div>
+    <button class="crush-answer">Send answers</button>
+    <button class="crush-dismiss">Dismiss</button>
+  </div>`;
+
 let pressed: string[];
 let reachedJupyterLab: string[];
 let node: HTMLElement;
@@ -67,6 +76,7 @@ function watch(): {
   const cards = new PermissionCards({
     node,
     label: 'Permission question',
+    formLabel: 'Question',
     reasonLabel: 'Reason',
     announce: text => said.push(text),
     refocus
@@ -171,6 +181,17 @@ describe('keys', () => {
   });
 });
 
+describe('keys in a form of questions', () => {
+  test('Escape dismisses it, and Enter on it answers nothing', () => {
+    node.innerHTML = FORM;
+
+    press('.crush-card', 'Enter');
+    expect(pressed).toEqual([]);
+    press('input', 'Escape');
+    expect(pressed).toEqual(['crush-dismiss']);
+  });
+});
+
 describe('a card that appears', () => {
   test('is introduced once, by its first line, when its buttons are there', async () => {
     const { said } = watch();
@@ -194,6 +215,19 @@ describe('a card that appears', () => {
       'Reason'
     );
     expect(card.tabIndex).toBe(0);
+  });
+
+  test('says of every field of a form what it is for', () => {
+    node.innerHTML = FORM;
+
+    expect(watch().said).toEqual(['Question: Which one?']);
+    const named = [...node.querySelectorAll('input, .crush-choices')].map(
+      field => [field.getAttribute('role'), field.getAttribute('aria-label')]
+    );
+    expect(named).toEqual([
+      ['radiogroup', 'Which one?'],
+      [null, 'Which one?: other']
+    ]);
   });
 
   test('is introduced when it gets its class after its place', async () => {
