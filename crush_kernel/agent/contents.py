@@ -1,14 +1,22 @@
 """What a request holds, part by part, for a user who wants to look at it. Pure."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from crush_kernel.agent.toolsizes import tool_text
 from crush_kernel.history.estimate import tokens_of, tokens_of_text
-from crush_kernel.history.messagejson import write_value
 from crush_kernel.history.summary import is_summary, reserve_of
-from crush_kernel.messages import Message
+from crush_kernel.messages import (
+    Media,
+    Message,
+    Opaque,
+    Reasoning,
+    ShellCommand,
+    SummaryMark,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from crush_kernel.prompt.system import PromptPart
 from crush_kernel.providers.base import ModelRequest
 
@@ -85,5 +93,26 @@ class Contents:
         _, messages = self.shares[number]
         has_summary = any(map(is_summary, messages))
         name = f"turn {number + 1}{', with a summary' if has_summary else ''}"
-        said = json.dumps([write_value(m) for m in messages], ensure_ascii=False, indent=1)
+        said = "\n\n".join(part for message in messages for part in _spoken(message))
         return Share(name, said, round(sum(map(tokens_of, messages)) * self.ratio))
+
+
+def _spoken(message: Message) -> Iterator[str]:
+    """Yield the parts of `message` word for word, each below a line that says what it is."""
+    for part in message.parts:
+        match part:
+            case Text(text=text):
+                yield f"[{message.role}]\n{text}"
+            case Reasoning(text=text):
+                yield f"[thinking]\n{text}" if text else "[thinking, not readable]"
+            case ToolCall(name=name, input=arguments):
+                yield f"[call of {name}]\n{arguments}"
+            case ToolResult(content=content, is_error=is_error, media=media):
+                files = "".join(f"\n[{file.name or file.media_type}]" for file in media)
+                yield f"[{'error' if is_error else 'result'}]\n{content}{files}"
+            case ShellCommand(command=command, output=output, exit_code=exit_code):
+                yield f"[the user's own command]\n$ {command}\n{output}\n(exit code {exit_code})"
+            case Media(name=name, media_type=media_type):
+                yield f"[file]\n{name or media_type}"
+            case SummaryMark() | Opaque():
+                pass

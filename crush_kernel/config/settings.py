@@ -126,7 +126,8 @@ def _limit(environ: Mapping[str, str], name: str, default: float, warnings: list
         return default
     if _NUMBER.fullmatch(value):
         return float(value)
-    warnings.append(f"{name} is no number from zero up: {value[:80]!a}; it is {default:g}")
+    meant = f"it is {default:g}" if default else "there is no limit"
+    warnings.append(f"{name} is no number from zero up: {value[:80]!a}; {meant}")
     return default
 
 

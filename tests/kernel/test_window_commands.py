@@ -212,11 +212,8 @@ def test_what_is_shown_of_a_request_is_what_is_sent(
         schema = json.dumps(tool["parameters"])
         assert parts[name] == f"{name}\n{tool['description']}\n{schema}"
     said = [text for name, text in parts.items() if name.startswith("turn ")]
-    texts = [
-        part["text"] for turn in said for message in json.loads(turn) for part in message["parts"]
-    ]
-    sent = [message["content"] for message in body["messages"][1:-1]]
-    assert sent == texts
+    sent = [(message["role"], message["content"]) for message in body["messages"][1:-1]]
+    assert "\n\n".join(said) == "\n\n".join(f"[{role}]\n{text}" for role, text in sent)
     assert parts["reminder"] in body["messages"][-1]["content"]
     rows = ("| **system prompt**", "| · instructions", "| · memory: AGENTS.md", "| **tools**")
     assert sorted(map(shown.index, rows)) == [*map(shown.index, rows)]
