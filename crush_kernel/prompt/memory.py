@@ -253,12 +253,14 @@ class _Reading:
 
     def _keep(self, found: FileText, name: str, room: _Room) -> None:
         kept = cut(found.text, room.bytes_left, is_head=found.is_cut)
-        room.bytes_left -= len(kept.text.encode())
+        size = len(kept.text.encode())
+        room.bytes_left -= size
         room.files_left -= 1
         self._files.append(MemoryText(name, kept.text, room.is_global, kept.is_cut))
         if kept.is_cut:
             self._notices.append(
-                f"{printable(name)} is too long for the prompt: the agent knows its beginning."
+                f"{printable(name)} is too long for the prompt: the agent knows its first "
+                f"{size // 1000} kB. Shorten it, or have it name files to read when needed."
             )
 
     def _refuse(self, name: str, reason: str) -> None:
