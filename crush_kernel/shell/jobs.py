@@ -238,6 +238,9 @@ class Jobs:
                 f"{error.strerror or error}."
             ) from error
         job.running.buffer.log_to(job.log.add)
+        if job.is_ended:
+            job.running.buffer.finish()
+            job.log.finish()
         self._count += 1
         job.id = f"{self._count:03X}"
         self._listed[job.id] = job

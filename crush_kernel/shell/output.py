@@ -126,7 +126,9 @@ class OutputBuffer:
             return ""
         recent = self._ends.recent(_CLEANED_BYTES) + self._terminal.line
         # What is held back may be the whole line, so that a line before it would be the last.
-        return (clean(recent) if clean else recent).rpartition("\n")[2][-_RECENT_BYTES:]
+        line = (clean(recent) if clean else recent).rpartition("\n")[2]
+        # The beginning of a very long line is done already.
+        return line[-min(_RECENT_BYTES, len(self._terminal.line)) :]
 
     def _write(self, data: bytes, *, is_last: bool = False) -> None:
         text = self._decoder.decode(data, is_last)

@@ -3,6 +3,7 @@
 import re
 import tracemalloc
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given, settings
@@ -184,3 +185,30 @@ def test_a_long_line_is_kept_though_its_start_can_no_longer_be_overwritten() -> 
     line = b"".join(b"%d," % number for number in range(2_000))
 
     assert read(line + b"\n") == line.decode() + "\n"
+
+
+@given(printed=OUTPUTS, cuts=st.lists(st.integers(0, 5_000), max_size=4), at=st.integers(0, 4))
+def test_a_log_gets_the_whole_text_from_whenever_it_is_there(
+    printed: bytes, cuts: list[int], at: int
+) -> None:
+    borders = [0, *sorted(min(cut, len(printed)) for cut in cuts), len(printed)]
+    chunks = [printed[start:end] for start, end in pairwise(borders)]
+    buffer, log = OutputBuffer(), bytearray()
+    for number, chunk in enumerate(chunks):
+        if number == min(at, len(chunks) - 1):
+            buffer.log_to(log.extend)
+        buffer.feed(chunk)
+    settled = log.decode()
+    assert buffer.text().startswith(settled)
+    assert buffer.text().removeprefix(settled).endswith(buffer.unfinished())
+    buffer.finish()
+    assert log.decode() == buffer.text()
+
+
+def test_the_line_in_the_making_is_not_what_stands_before_it() -> None:
+    buffer = OutputBuffer()
+    buffer.feed(b"one\npassword ")
+    assert buffer.unfinished() == "password "
+    assert buffer.unfinished(lambda text: text.removesuffix("password ")) == ""
+    buffer.feed(b"\rtwo\x1b[K\n")
+    assert buffer.unfinished() == ""
