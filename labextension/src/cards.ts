@@ -148,7 +148,9 @@ namespace Private {
   /** Give the fields of a form the names that the kernel wrote into their titles. */
   export function nameFields(card: HTMLElement): void {
     for (const field of card.querySelectorAll('.crush-words, .crush-choices')) {
-      const name = field.getAttribute('title');
+      // Not every widget shows its title: then its question stands before it in its box.
+      const box = field.parentElement;
+      const name = field.getAttribute('title') || (box ? firstLine(box) : '');
       const isText = field.classList.contains('crush-words');
       const named = isText ? field.querySelector('input, textarea') : field;
       if (name && named && named.getAttribute('aria-label') !== name) {
