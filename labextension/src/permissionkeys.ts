@@ -7,6 +7,7 @@ import { INotebookTracker, NotebookActions } from '@jupyterlab/notebook';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Announcer } from './announcer';
+// eslint-disable-next-line jupyter/prefer-lazy-imports -- a key that is pressed early counts
 import { PermissionCards } from './cards';
 import { ICrushNotebooks } from './tokens';
 

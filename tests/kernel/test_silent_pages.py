@@ -86,7 +86,7 @@ def test_the_session_hears_of_pages_on_the_engine(
     """Anywhere else, it would change while the turn of a cell begins."""
     session = office.live.session
     names = ("load", "rearrange", "acknowledged", "saving", "saved", "moved")
-    heard = dict.fromkeys(names, False)
+    heard: dict[str, bool] = dict.fromkeys(names, False)
 
     def watch(name: str) -> None:
         work = getattr(session, name)
