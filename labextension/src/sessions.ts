@@ -1,4 +1,5 @@
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
+import { queueSaves } from './savequeue';
 import { ScrollKeeper } from './scrollkeeper';
 import { NotebookSession } from './session';
 import { StaleMarks } from './stale';
@@ -19,6 +20,7 @@ export class NotebookSessions {
     panel.disposed.connect(this.remove, this);
     await panel.context.ready;
     if (this._views.get(panel) === null) {
+      queueSaves(panel.context);
       const session =
         this._sessionOf(panel.context) ?? new NotebookSession(panel.context);
       this._views.set(panel, this._show(panel.content, session));
