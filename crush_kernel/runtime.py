@@ -6,7 +6,7 @@ engine thread, in the coroutine that opened it.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -47,7 +47,7 @@ from crush_kernel.providers.base import Model, ModelInfo
 from crush_kernel.providers.cachemisses import CacheLedger
 from crush_kernel.providers.selection import Providers
 from crush_kernel.providers.watched import WatchedModel
-from crush_kernel.shell.jobs import Jobs
+from crush_kernel.shell.jobs import Job, Jobs
 from crush_kernel.shell.runner import CommandResult, Shell
 from crush_kernel.tools.attachments import Attachments
 from crush_kernel.tools.base import AnyTool, erase
@@ -188,7 +188,7 @@ class Runtime:
             is_watched: whether a person is there, for whom a model names the notebook; in a
                 run of a program the first line does.
         """
-        self._job_news = self._news_of_jobs()
+        self._job_news = self._about_jobs(self.jobs.take_news())
         self.prompts.begin_turn()
         try:
             named = text if skill is None else f"/{skill.name} {text}".strip()
@@ -223,20 +223,19 @@ class Runtime:
             )
 
     async def contents(self, cell_id: str) -> Contents:
-        """Return what a prompt in `cell_id` would be sent with now."""
+        """Return what a prompt in `cell_id` would be sent with now; nobody is told anything."""
         info = (await self.model()).info
-        return self.agent.contents(cell_id, await self.prompts.system_prompt(), info)
+        prompt = _reminding(await self.prompts.preview(), self._about_jobs(self.jobs.news))
+        return self.agent.contents(cell_id, prompt, info)
 
     async def system_prompt(self) -> SystemPrompt:
         """Return the prompt for a request of the running turn that is sent now."""
-        prompt = await self.prompts.system_prompt()
-        said = filter(None, (prompt.reminder, self._job_news))
-        return replace(prompt, reminder="\n".join(said))
+        return _reminding(await self.prompts.system_prompt(), self._job_news)
 
-    def _news_of_jobs(self) -> str:
-        """Return which jobs run, and which have ended since the model last heard of them."""
+    def _about_jobs(self, ended: Iterable[Job]) -> str:
+        """Return which jobs run, and which have `ended` since the model last heard of them."""
         running = (job for job in self.jobs.listed if not job.is_ended)
-        lines = job_lines((*self.jobs.take_news(), *running))
+        lines = job_lines((*ended, *running))
         return delimited("jobs", self.session.redactor.redact("\n".join(lines))) if lines else ""
 
     async def _prompt(self, text: str, watcher: Watcher, skill: Skill | None) -> None:
@@ -360,7 +359,7 @@ class Runtime:
         except CrushKernelError:
             logger.info("no model to warm up; the first turn will say why", exc_info=True)
         self.prompts.begin_turn()
-        await self.prompts.parts()
+        await self.prompts.preview()
 
     async def _open(self, info: ModelInfo) -> Model:
         # In a thread: the first import of a vendor's SDK takes a second.
@@ -415,6 +414,11 @@ def limits_of(settings: Settings) -> Limits:
         cost_usd=settings.max_turn_cost,
         tokens=int(settings.max_turn_tokens),
     )
+
+
+def _reminding(prompt: SystemPrompt, also: str) -> SystemPrompt:
+    """Return `prompt` with something else to remind the model of, if that is anything."""
+    return replace(prompt, reminder="\n".join(filter(None, (prompt.reminder, also))))
 
 
 def _contents_of(notebook: Path | None) -> NotebookContents:

@@ -81,9 +81,9 @@ class Prompts:
         self._told = frozenset(notices)
         return SystemPrompt(self._parts(look), await self._reminder(), fresh)
 
-    async def parts(self) -> tuple[PromptPart, ...]:
-        """Return the parts of the prompt as they would be sent now; nobody is told anything."""
-        return self._parts(await self._look())
+    async def preview(self) -> SystemPrompt:
+        """Return the prompt as it would be sent now; its notices are left for a turn to give."""
+        return SystemPrompt(self._parts(await self._look()), await self._reminder())
 
     async def found_skills(self) -> Skills:
         """Return the skills as they are on disk now."""

@@ -271,9 +271,14 @@ class Jobs:
         if job.result is not None and job.result.left_over:
             await job.running.stop_left_over()
 
+    @property
+    def news(self) -> tuple[Job, ...]:
+        """The jobs that have ended without the model knowing."""
+        return tuple(job for job in self.listed if job.is_ended and not job.is_told)
+
     def take_news(self) -> tuple[Job, ...]:
-        """Return the jobs that have ended without the model knowing; now it does."""
-        news = tuple(job for job in self.listed if job.is_ended and not job.is_told)
+        """Return `news`; now the model knows."""
+        news = self.news
         for job in news:
             job.is_told = True
         return news

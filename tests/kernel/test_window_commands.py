@@ -226,3 +226,15 @@ def test_it_says_that_no_summary_is_made_unasked(
     assert "no summary is made" not in run(tab, 2, "/context").shown
     other = desk.open(desk.start(CRUSH_DISABLE_AUTO_SUMMARIZE="1"), desk.page("other"))
     assert "no summary is made unasked" in run(other, 0, "/context").shown
+
+
+def test_looking_at_the_context_leaves_what_a_turn_has_to_tell(
+    office: tuple[Desk, RunningKernel], tab: Tab
+) -> None:
+    desk, _ = office
+    memory = desk.cwd / "AGENTS.md"
+    memory.write_text("a line\n" * 10_000)
+    run(tab, 2, "/context")
+    told = run(tab, 3, "Ask on.").shown
+    memory.unlink()
+    assert "AGENTS.md is too long" in told

@@ -61,9 +61,9 @@ async def test_a_changed_memory_file_is_in_the_next_request(tmp_path: Path) -> N
     (tmp_path / "a/sub").mkdir(parents=True)
     async with opened(tmp_path / "a", cwd="sub") as prompts:
         (tmp_path / "a/AGENTS.md").write_text("one", encoding="utf-8")
-        assert [part.name for part in await prompts.parts()][-1] == "memory: ../AGENTS.md"
+        assert [part.name for part in (await prompts.preview()).parts][-1] == "memory: ../AGENTS.md"
         (tmp_path / "a/AGENTS.md").write_text("two", encoding="utf-8")
-        assert (await prompts.parts())[-1].text.splitlines()[1] == "two"
+        assert (await prompts.preview()).parts[-1].text.splitlines()[1] == "two"
 
 
 async def test_without_git_only_the_date_is_told(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ async def test_a_notice_is_given_once_for_as_long_as_it_holds(tmp_path: Path) ->
     rules = tmp_path / "a/AGENTS.md"
     rules.write_text("x" * 50_000, encoding="utf-8")
     async with opened(tmp_path / "a") as prompts:
-        await prompts.parts()
+        assert not (await prompts.preview()).notices
         (notice,) = (await prompts.system_prompt()).notices
         assert notice.startswith("AGENTS.md is too long")
         rules.write_text("y" * 60_000, encoding="utf-8")
@@ -109,7 +109,7 @@ async def test_servers_that_connect_are_in_the_next_request(tmp_path: Path) -> N
         before = (await prompts.system_prompt()).text
         prompts.mcp = (Instructions("files", "Ask me."),)
         prompts.language_servers = ("gopls",)
-        names = [part.name for part in await prompts.parts()]
+        names = [part.name for part in (await prompts.preview()).parts]
         assert names[2] == "language servers"
         assert names[-1] == "MCP: files"
         prompts.mcp = prompts.language_servers = ()

@@ -325,6 +325,7 @@ async def test_an_end_is_news_once_unless_it_was_told(
         assert await told.wait(None)
         assert await untold.wait(None)
         told.is_told = True
+        assert jobs.news == (untold,), "looking tells nobody"
         assert jobs.take_news() == (untold,)
         assert jobs.take_news() == ()
         await jobs.stop(running)
