@@ -8,7 +8,7 @@ from crush_kernel.config.directories import Directories
 from crush_kernel.config.skilldirectories import skill_directories
 
 HOME = Path("/home/ada")
-ROOT = Path("/work/project")
+ROOT = Path("/srv/project")
 OWN = Directories(HOME / ".config/crush", HOME / "data", HOME / "cache")
 PROJECT = [".agents/skills", ".crush/skills", ".claude/skills", ".cursor/skills"]
 
@@ -28,13 +28,13 @@ def test_the_users_come_before_the_projects() -> None:
         ("/home/ada/.agents/skills", "global"),
         ("/home/ada/.config/agents/skills", "global"),
         ("/home/ada/.config/crush/skills", "global"),
-        *((f"/work/project/{name}", "project") for name in PROJECT),
+        *((f"/srv/project/{name}", "project") for name in PROJECT),
     ]
 
 
 def test_those_of_the_folder_come_after_those_of_the_root() -> None:
     assert found(cwd=ROOT / "a/b")[-4:] == [
-        (f"/work/project/a/b/{name}", "project") for name in PROJECT
+        (f"/srv/project/a/b/{name}", "project") for name in PROJECT
     ]
     assert len(found(cwd=ROOT / "a/b")) == 12
 
@@ -58,8 +58,8 @@ def test_a_relative_crush_skills_dir_is_no_place(value: str) -> None:
         ("~/more", ("/home/ada/more", "global")),
         ("$PLACE/more", ("/place/more", "global")),
         ("${PLACE}/more", ("/place/more", "global")),
-        ("more", ("/work/project/more", "project")),
-        ("./more", ("/work/project/more", "project")),
+        ("more", ("/srv/project/more", "project")),
+        ("./more", ("/srv/project/more", "project")),
     ],
 )
 def test_more_directories_can_be_named(text: str, expected: tuple[str, str]) -> None:

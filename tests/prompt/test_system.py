@@ -17,7 +17,7 @@ from crush_kernel.prompt.system import (
     render,
 )
 
-PLACE = Place(cwd="/work/a/b", project_root="/work/a", is_git=True, platform="Linux 6")
+PLACE = Place(cwd="/srv/a/b", project_root="/srv/a", is_git=True, platform="Linux 6")
 FACTS = Facts(
     place=PLACE,
     skills=(ListedSkill("jq", 'Cuts <JSON> & "more".', "crush://skills/jq/SKILL.md"),),
@@ -58,15 +58,15 @@ def test_what_is_not_there_is_not_spoken_of() -> None:
 def test_the_place_is_described() -> None:
     assert text_of(FACTS, "environment").splitlines() == [
         "# Where you are",
-        "Folder: /work/a/b",
-        "Project root: /work/a",
+        "Folder: /srv/a/b",
+        "Project root: /srv/a",
         "Git repository: yes",
         "Platform: Linux 6",
     ]
 
 
 def test_a_root_that_is_the_folder_is_not_named_twice() -> None:
-    place = replace(PLACE, cwd="/work/a", is_git=False)
+    place = replace(PLACE, cwd="/srv/a", is_git=False)
     text = text_of(Facts(place), "environment")
     assert "Project root" not in text
     assert "Git repository: no" in text
