@@ -8,12 +8,14 @@ import anyio
 from crush_kernel.permissions.rules import (
     Allow,
     Ask,
+    Bounds,
     Decision,
     Deny,
     Grant,
     PermissionMode,
     PermissionRequest,
     decide,
+    no_bounds,
 )
 
 
@@ -54,23 +56,30 @@ class Gate:
         self._grants: frozenset[Grant] = frozenset()
         self._question = anyio.Lock()
 
-    async def settle(self, request: PermissionRequest, asker: Asker) -> Allow | Deny:
+    async def settle(
+        self, request: PermissionRequest, asker: Asker, *, bounds: Bounds = no_bounds
+    ) -> Allow | Deny:
         """Return the final word on `request`, asking `asker` if the rules do not decide.
 
         Questions are put one at a time; what was granted while a request waited for its
         turn counts. Cancelling withdraws the question and grants nothing.
+
+        Args:
+            request: what is wanted.
+            asker: who is asked.
+            bounds: of who wants it, besides the rules for all.
         """
-        decision = self._decide(request)
+        decision = self._decide(request, bounds)
         if not isinstance(decision, Ask):
             return decision
         async with self._question:
-            decision = self._decide(request)
+            decision = self._decide(request, bounds)
             if not isinstance(decision, Ask):
                 return decision
             return self._apply(request, await asker.ask(request))
 
-    def _decide(self, request: PermissionRequest) -> Decision:
-        return decide(request, mode=self.mode, grants=self._grants)
+    def _decide(self, request: PermissionRequest, bounds: Bounds) -> Decision:
+        return decide(request, mode=self.mode, grants=self._grants, bound=bounds(request))
 
     def _apply(self, request: PermissionRequest, answer: Answer) -> Allow | Deny:
         match answer.kind:

@@ -2,12 +2,14 @@
 
 A tool describes what it is about to do as a `PermissionRequest`; `decide` answers from the
 mode and from what the user has granted in this session. Grants live in memory only: they
-are never read from a notebook or a project.
+are never read from a notebook or a project. A sub-agent may have bounds of its own, which no
+grant and no mode widens.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from crush_kernel.config.settings import PermissionMode
 
@@ -38,6 +40,9 @@ class PermissionRequest:
     """Who is talked to, for `fetch`; what is granted is granted for this server only."""
     is_private: bool = False
     """Whether that server is this machine or in a private network, where no stranger gets."""
+    on_behalf: str = ""
+    """Whose tool it is if not the agent's own, such as `agent: task`; what is granted is
+    granted to all."""
 
     @property
     def grant(self) -> "Grant":
@@ -94,23 +99,44 @@ class Deny:
 
 Decision = Allow | Ask | Deny
 
+Bounds: TypeAlias = Callable[[PermissionRequest], Allow | Deny | None]
+"""What somebody may do without a question, and never; `None` leaves it to the rules."""
+
+
+def no_bounds(_: PermissionRequest) -> Allow | Deny | None:
+    """Leave every request to the rules."""
+    return None
+
 
 def decide(
-    request: PermissionRequest, *, mode: PermissionMode, grants: frozenset[Grant]
+    request: PermissionRequest,
+    *,
+    mode: PermissionMode,
+    grants: frozenset[Grant],
+    bound: Allow | Deny | None = None,
 ) -> Decision:
     """Return what the rules say to `request`; the first rule that speaks wins.
+
+    Args:
+        request: what is wanted.
+        mode: of the session. What it denies nobody allows.
+        grants: what the user has allowed for the session.
+        bound: what the bounds of who asks say. A refusal goes before all that allows, an
+            allowance only spares the question.
 
     Source: design, "Permission, minimal but real"; Crush, permission modes.
     """
     is_reading = request.action in ("read", "list")
-    if is_reading and not request.is_outside:
-        return Allow("reading inside the project")
     if mode == "plan" and not is_reading:
         return Deny("plan mode allows reading only; present a plan instead", "plan mode")
+    if isinstance(bound, Deny):
+        return bound
+    if is_reading and not request.is_outside:
+        return Allow("reading inside the project")
     if request.grant in grants:
         return Allow("allowed for this session")
     if mode == "yolo" and not (request.is_outside or request.is_private):
         return Allow("yolo mode")
     if mode == "accept-edits" and request.action == "write" and not request.is_outside:
         return Allow("accept-edits mode")
-    return Ask()
+    return bound or Ask()
