@@ -1,13 +1,12 @@
-"""The way of a reply's calls: parse, permit, run, answer; every call gets exactly one result.
+"""The way of a reply's calls: read, permit, run, answer; every call gets exactly one result.
 
 Read-only calls that stand together run together, the others one after another, and results
 are recorded in the order of the calls. Nothing a tool does ends the turn: what it raises
 becomes an error result, except cancellation, which answers every open call as interrupted.
 """
 
-import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -16,8 +15,9 @@ from typing import Protocol
 
 import anyio
 from anyio import CancelScope
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
+from crush_kernel.agent.calls import prepare
 from crush_kernel.agent.events import (
     Emit,
     PermissionSettled,
@@ -26,29 +26,20 @@ from crush_kernel.agent.events import (
     ToolProgressed,
     ToolStarted,
 )
-from crush_kernel.errors import PermissionDenied, ToolError
+from crush_kernel.agent.timelimit import TimeLimit
+from crush_kernel.errors import PermissionDenied
 from crush_kernel.history.repair import INTERRUPTED
 from crush_kernel.history.todos import todos_of
 from crush_kernel.messages import Message, ToolCall, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.permissions.rules import Deny, PermissionRequest
-from crush_kernel.tools.base import (
-    AnyTool,
-    Arguments,
-    Permit,
-    ToolContext,
-    ToolOutput,
-    limit_output,
-)
+from crush_kernel.tools.base import AnyTool, Permit, ToolContext, ToolOutput
 from crush_kernel.tools.encoded import without_base64
 
 logger = logging.getLogger(__name__)
 
 MAX_TOGETHER = 8
 """Read-only calls that run at the same time; more would only fight for the disk."""
-
-MAX_FAULT_BYTES = 2_000
-"""How much is said of a call that makes no sense: it may repeat what the model wrote."""
 
 STOPPED = "The user stopped this call. Do not simply repeat it."
 
@@ -127,14 +118,17 @@ class Dispatcher:
         settled: list[PermissionSettled] = []
         output: ToolOutput | None = None
         scope = self._running[call.id] = CancelScope()
+        limit = TimeLimit(prepared.timeout_s)
         try:
-            with scope:
-                output = await prepared.run(self._context(call, settled))
+            with scope, limit.running():
+                output = await prepared.run(self._context(call, settled, limit))
         finally:
             self._running.pop(call.id, None)
             duration = anyio.current_time() - started
             tail = self._tails.pop(call.id, "")
-            if output is None:
+            if output is None and limit.is_over:
+                output = _timed_out(call.name, tail, limit.seconds or 0)
+            elif output is None:
                 output = _cut_short(tail, is_stopped=scope.cancelled_caught)
             result = _result(call, output, settled, duration)
             logger.info("%s took %.3f s: %s", call.name, duration, output.summary)
@@ -148,10 +142,18 @@ class Dispatcher:
         self._tails[call.id] = tail
         self.emit(ToolProgressed(call.id, tail))
 
-    def _context(self, call: ToolCall, settled: list[PermissionSettled]) -> ToolContext:
+    def _context(
+        self, call: ToolCall, settled: list[PermissionSettled], limit: TimeLimit
+    ) -> ToolContext:
+        permit = permission(self.gate, self.asker, self._told(settled))
+
+        async def permit_off_the_clock(request: PermissionRequest) -> None:
+            with limit.paused():
+                await permit(request)
+
         return ToolContext(
             call_id=call.id,
-            permit=permission(self.gate, self.asker, self._told(settled)),
+            permit=permit_off_the_clock,
             progress=partial(self._progress, call),
             keep_version=self.keeper.keep_version,
         )
@@ -177,64 +179,6 @@ def permission(gate: Gate, asker: Asker, tell: Callable[[PermissionSettled], Non
             raise PermissionDenied(_denial(reason))
 
     return permit
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A call that was read: it can be run, or it is known what is wrong with it."""
-
-    run: Callable[[ToolContext], Awaitable[ToolOutput]]
-    """Gives the output, or what is wrong."""
-    shown: str = ""
-    """The arguments in short, empty where they make no sense."""
-
-
-def prepare(call: ToolCall, tools: Mapping[str, AnyTool]) -> Prepared:
-    """Return `call` ready to be run, or with what the model should read about its faults.
-
-    Malformed JSON is never mended by guessing, since a guess may run half a call; only
-    raw line breaks inside strings are let pass, which many models write.
-    """
-    tool = tools.get(call.name)
-    if tool is None:
-        known = ", ".join(sorted(tools))
-        return _faulty(f"There is no tool {call.name!r}. The tools are: {known}.")
-    try:
-        raw = json.loads(call.input or "{}", strict=False)
-        arguments = tool.arguments.model_validate(raw)
-    except ValidationError as error:
-        faults = "; ".join(_faults(error))
-        return _faulty(f"The arguments of {call.name} do not fit: {faults}. Nothing was run.")
-    except (ValueError, RecursionError) as error:
-        return _faulty(
-            f"The arguments of {call.name} are not valid JSON ({error}). Nothing was run. "
-            "Make the call again with a JSON object."
-        )
-    return Prepared(run=partial(run_tool, tool, arguments), shown=_described(tool, arguments))
-
-
-async def run_tool(tool: AnyTool, arguments: Arguments, context: ToolContext) -> ToolOutput:
-    """Return what `tool` gives, its exceptions turned into error outputs for the model."""
-    try:
-        return await tool.run(arguments, context)
-    except PermissionDenied as error:
-        return ToolOutput(str(error), is_error=True, summary="denied")
-    except ToolError as error:
-        return ToolOutput(f"{error} {error.hint}".strip(), is_error=True, summary="failed")
-    except Exception as error:
-        logger.exception("tool %s failed", tool.name)
-        text = f"{tool.name} failed unexpectedly: {type(error).__name__}: {error}"
-        return ToolOutput(
-            limit_output(text, max_bytes=MAX_FAULT_BYTES), is_error=True, summary="failed"
-        )
-
-
-def _described(tool: AnyTool, arguments: Arguments) -> str:
-    try:
-        return tool.describe(arguments)
-    except Exception:
-        logger.exception("a call of %s cannot be described", tool.name)
-        return ""
 
 
 def _batches(
@@ -274,27 +218,23 @@ def _result(
 def _cut_short(tail: str, *, is_stopped: bool) -> ToolOutput:
     """Return why there is no result, with what the call had printed last."""
     reason, summary = (STOPPED, "stopped") if is_stopped else (INTERRUPTED, "interrupted")
+    return ToolOutput(_with_tail(reason, tail), is_error=True, summary=summary)
+
+
+def _timed_out(name: str, tail: str, seconds: float) -> ToolOutput:
+    reason = (
+        f"{name} was stopped after {seconds:g} s, the longest that a call of it may take. Ask for "
+        "less at once, or find out what is slow before you repeat it."
+    )
+    return ToolOutput(_with_tail(reason, tail), is_error=True, summary="timed out")
+
+
+def _with_tail(reason: str, tail: str) -> str:
     printed = tail.rstrip()
-    text = f"{reason}\nIts last output:\n{printed}" if printed else reason
-    return ToolOutput(text, is_error=True, summary=summary)
+    return f"{reason}\nIts last output:\n{printed}" if printed else reason
 
 
 def _denial(reason: str) -> str:
     if reason:
         return f"Permission denied: {reason}. Do not try to get the same result another way."
     return "Permission denied by the user. Do not try to get the same result another way."
-
-
-def _faulty(text: str) -> Prepared:
-    async def answer(_: ToolContext) -> ToolOutput:
-        return fault
-
-    said = limit_output(text, max_bytes=MAX_FAULT_BYTES)
-    fault = ToolOutput(said, is_error=True, summary="bad call")
-    return Prepared(run=answer)
-
-
-def _faults(error: ValidationError) -> Iterator[str]:
-    for fault in error.errors(include_url=False, include_input=False)[:8]:
-        place = ".".join(map(str, fault["loc"])) or "the arguments"
-        yield f"{place}: {fault['msg']}"

@@ -22,6 +22,10 @@ MAX_OUTPUT_BYTES = 30_000
 """What one tool result may bring into the context; `limit_output` cuts what is longer."""
 
 
+QUICK_S = 60.0
+"""For a call that looks at files or changes them; only on a disk that hangs it takes as long."""
+
+
 class Arguments(BaseModel):
     """The base of every tool's arguments: unknown names are errors, values are final."""
 
@@ -80,6 +84,9 @@ class Tool(Generic[A]):
     """What a person sees beside the name: the arguments in short, one line."""
     is_read_only: bool = False
     """Whether calls may run together with other read-only calls."""
+    timeout_s: float | None = None
+    """When a call is stopped that has not ended, the questions to the user left out; `None` for
+    a tool that waits for people, for other agents, or by rules of its own."""
 
 
 AnyTool = Tool[Arguments]

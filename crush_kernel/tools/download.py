@@ -14,7 +14,14 @@ from pydantic import Field
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
-from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.base import (
+    QUICK_S,
+    Arguments,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    description_of,
+)
 from crush_kernel.tools.diskfile import MAX_EDIT_BYTES, read_file, require_writable
 from crush_kernel.tools.filechange import OpenNotebook, no_notebook
 from crush_kernel.tools.incoming import Incoming
@@ -109,6 +116,7 @@ def download_tool(
         arguments=DownloadArguments,
         run=run,
         describe=lambda arguments: printable(f"{arguments.url} → {arguments.file_path}"),
+        timeout_s=MAX_TIMEOUT_S + QUICK_S,
     )
 
 

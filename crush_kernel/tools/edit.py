@@ -7,7 +7,14 @@ from pydantic import Field
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.textfile import shown
-from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.base import (
+    QUICK_S,
+    Arguments,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    description_of,
+)
 from crush_kernel.tools.filechange import (
     AfterWrite,
     Files,
@@ -71,6 +78,7 @@ def edit_tool(
         arguments=EditArguments,
         run=run,
         describe=lambda arguments: files.describe(arguments.file_path),
+        timeout_s=QUICK_S,
     )
 
 

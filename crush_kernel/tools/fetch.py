@@ -7,7 +7,14 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, Field
 
 from crush_kernel.files.names import printable
-from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.base import (
+    QUICK_S,
+    Arguments,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    description_of,
+)
 from crush_kernel.tools.web.inquiry import Inquiry, Web
 from crush_kernel.tools.web.leave import ask_leave
 from crush_kernel.tools.web.reading import MAX_BODY_BYTES, Page, PageFormat, read_page
@@ -56,6 +63,7 @@ def fetch_tool(web: Web) -> Tool[FetchArguments]:
         arguments=FetchArguments,
         run=run,
         describe=lambda arguments: printable(arguments.url),
+        timeout_s=MAX_TIMEOUT_S + QUICK_S,
         is_read_only=True,
     )
 

@@ -10,7 +10,14 @@ from pydantic import Field
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
 from crush_kernel.tools.access import find_readable
-from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.base import (
+    QUICK_S,
+    Arguments,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    description_of,
+)
 from crush_kernel.tools.candidates import Selection
 from crush_kernel.tools.globs import split_base
 from crush_kernel.tools.ignore import IgnoreRules
@@ -71,6 +78,7 @@ def glob_tool(
         arguments=GlobArguments,
         run=run,
         describe=_describe,
+        timeout_s=QUICK_S,
         is_read_only=True,
     )
 

@@ -18,7 +18,14 @@ from pydantic import Field
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
 from crush_kernel.tools.access import find_readable
-from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.base import (
+    QUICK_S,
+    Arguments,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    description_of,
+)
 from crush_kernel.tools.candidates import Selection
 from crush_kernel.tools.globs import anywhere
 from crush_kernel.tools.ignore import IgnoreRules
@@ -90,6 +97,7 @@ def grep_tool(
         arguments=GrepArguments,
         run=_Grep(paths, ripgrep=ripgrep, timeout_s=timeout_s).run,
         describe=_describe,
+        timeout_s=QUICK_S,
         is_read_only=True,
     )
 

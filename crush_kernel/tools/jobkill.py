@@ -6,6 +6,7 @@ from crush_kernel.errors import ToolError
 from crush_kernel.shell.jobs import Jobs
 from crush_kernel.shell.output import MAX_TEXT_BYTES
 from crush_kernel.tools.base import (
+    QUICK_S,
     Arguments,
     Tool,
     ToolContext,
@@ -48,4 +49,5 @@ def job_kill_tool(jobs: Jobs) -> Tool[JobKillArguments]:
         arguments=JobKillArguments,
         run=run,
         describe=lambda arguments: described(jobs, arguments.shell_id),
+        timeout_s=QUICK_S,
     )

@@ -21,7 +21,14 @@ from pydantic import Field
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
 from crush_kernel.tools.access import find_readable
-from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.base import (
+    QUICK_S,
+    Arguments,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    description_of,
+)
 from crush_kernel.tools.globs import Glob, anywhere
 from crush_kernel.tools.ignore import IgnoreRules
 from crush_kernel.tools.paths import PathPolicy, Target, reason
@@ -65,6 +72,7 @@ def ls_tool(paths: PathPolicy, *, timeout_s: float = TIMEOUT_S) -> Tool[LsArgume
         arguments=LsArguments,
         run=run,
         describe=_describe,
+        timeout_s=QUICK_S,
         is_read_only=True,
     )
 

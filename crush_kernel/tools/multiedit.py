@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from crush_kernel.errors import ToolError
 from crush_kernel.files.textfile import shown
 from crush_kernel.tools.base import (
+    QUICK_S,
     Arguments,
     Tool,
     ToolContext,
@@ -118,6 +119,7 @@ def multiedit_tool(
         description=description_of("multiedit", {"edits": MAX_EDITS}),
         arguments=MultieditArguments,
         run=run,
+        timeout_s=QUICK_S,
         describe=lambda arguments: (
             f"{files.describe(arguments.file_path)}, {_count(len(arguments.edits))}"
         ),

@@ -9,7 +9,14 @@ from pydantic import Field
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
 from crush_kernel.files.textfile import has_undecoded_bytes
-from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.base import (
+    QUICK_S,
+    Arguments,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    description_of,
+)
 from crush_kernel.tools.filechange import (
     NOTEBOOK_TOOL,
     AfterWrite,
@@ -111,6 +118,7 @@ def notebook_edit_tool(
         arguments=NotebookEditArguments,
         run=run,
         describe=describe,
+        timeout_s=QUICK_S,
     )
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, ValidationError
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
 from crush_kernel.tools.base import (
+    QUICK_S,
     Arguments,
     Tool,
     ToolContext,
@@ -138,6 +139,7 @@ def sourcegraph_tool(web: Web, *, address: str = ADDRESS) -> Tool[SourcegraphArg
         arguments=SourcegraphArguments,
         run=run,
         describe=lambda arguments: printable(arguments.query),
+        timeout_s=MAX_TIMEOUT_S + QUICK_S,
         is_read_only=True,
     )
 

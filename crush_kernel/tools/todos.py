@@ -18,7 +18,14 @@ from crush_kernel.history.todos import (
     count_done,
     write_todos,
 )
-from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.base import (
+    QUICK_S,
+    Arguments,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    description_of,
+)
 
 _Content = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TODO_CHARS)
@@ -73,6 +80,7 @@ def todos_tool() -> Tool[TodosArguments]:
         arguments=TodosArguments,
         run=run,
         describe=_describe,
+        timeout_s=QUICK_S,
         is_read_only=True,
     )
 

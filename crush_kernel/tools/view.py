@@ -12,7 +12,14 @@ from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
 from crush_kernel.files.textfile import decode, has_undecoded_bytes, shown
 from crush_kernel.tools.access import find_readable
-from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.base import (
+    QUICK_S,
+    Arguments,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    description_of,
+)
 from crush_kernel.tools.filechange import is_called_notebook
 from crush_kernel.tools.filecontent import (
     MAX_TEXT_BYTES,
@@ -136,6 +143,7 @@ def view_tool(
         arguments=ViewArguments,
         run=run,
         describe=_describe,
+        timeout_s=QUICK_S,
         is_read_only=True,
     )
 

@@ -9,7 +9,14 @@ from anyio.to_thread import run_sync
 from pydantic import Field
 
 from crush_kernel.files.names import printable
-from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.base import (
+    QUICK_S,
+    Arguments,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    description_of,
+)
 from crush_kernel.tools.diskfile import replace_file
 from crush_kernel.tools.fetch import DEFAULT_TIMEOUT_S, show_page
 from crush_kernel.tools.web.inquiry import Inquiry, Web
@@ -56,5 +63,6 @@ def web_fetch_tool(web: Web, folder: Path) -> Tool[WebFetchArguments]:
         arguments=WebFetchArguments,
         run=run,
         describe=lambda arguments: printable(arguments.url),
+        timeout_s=DEFAULT_TIMEOUT_S + QUICK_S,
         is_read_only=True,
     )

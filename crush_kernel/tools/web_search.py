@@ -9,7 +9,14 @@ from pydantic import Field
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
-from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.base import (
+    QUICK_S,
+    Arguments,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    description_of,
+)
 from crush_kernel.tools.web.backends import Backend, Result
 from crush_kernel.tools.web.content import read_body
 from crush_kernel.tools.web.inquiry import Answer, Inquiry, Visit, Web
@@ -62,6 +69,7 @@ def web_search_tool(
         arguments=WebSearchArguments,
         run=run,
         describe=lambda arguments: printable(arguments.query),
+        timeout_s=TIMEOUT_S + QUICK_S,
         is_read_only=True,
     )
 

@@ -3,7 +3,14 @@
 from anyio.to_thread import run_sync
 from pydantic import Field
 
-from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.base import (
+    QUICK_S,
+    Arguments,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    description_of,
+)
 from crush_kernel.tools.filechange import (
     AfterWrite,
     Files,
@@ -54,6 +61,7 @@ def write_tool(
         arguments=WriteArguments,
         run=run,
         describe=lambda arguments: files.describe(arguments.file_path),
+        timeout_s=QUICK_S,
     )
 
 
