@@ -9,7 +9,6 @@ Source: Crush, skills.
 """
 
 import os
-import stat
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,16 +18,15 @@ from pathlib import Path
 from typing import Final
 
 from crush_kernel.config.skilldirectories import SkillDirectory, SkillScope
-from crush_kernel.files.names import printable
 from crush_kernel.prompt.diskcache import (
     Bounds,
     DiskCache,
     FoundFile,
     Remembered,
-    Unreadable,
     Walk,
     walk_files,
 )
+from crush_kernel.prompt.headedfiles import FaultyFile, HeadedFiles, Override
 from crush_kernel.prompt.skilltext import FILE_NAME, SkillText, parse_skill
 from crush_kernel.prompt.system import ListedSkill
 
@@ -68,30 +66,12 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class FaultySkill:
-    """A `SKILL.md` that cannot be used."""
-
-    location: str
-    faults: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Override:
-    """Two skills of one name."""
-
-    name: str
-    used: str
-    """Where the one is that counts."""
-    unused: str
-
-
-@dataclass(frozen=True, slots=True)
 class Skills:
     """All that was found, by name."""
 
     active: tuple[Skill, ...] = ()
     disabled: tuple[Skill, ...] = ()
-    faulty: tuple[FaultySkill, ...] = ()
+    faulty: tuple[FaultyFile, ...] = ()
     overrides: tuple[Override, ...] = ()
     is_cut: bool = False
     """Whether there was more than is searched."""
@@ -165,8 +145,7 @@ class SkillFiles:
         """
         self._directories = tuple(directories)
         self._disk = disk
-        self._cwd = cwd
-        self._root = project_root
+        self._files = HeadedFiles(disk, cwd=cwd, project_root=project_root)
         self._disabled = frozenset(disabled)
         self._parsed: dict[tuple[str, str], SkillText | tuple[str, ...]] = {}
         self._latest = Skills()
@@ -184,13 +163,13 @@ class SkillFiles:
 
     def _read(self) -> Skills:
         by_name: dict[str, Skill] = {skill.name: skill for skill in built_in_skills()}
-        faulty: list[FaultySkill] = []
+        faulty: list[FaultyFile] = []
         overrides: list[Override] = []
         search = _Search(self._disk, time.monotonic() + MAX_SECONDS)
         for directory in self._directories:
-            for file in search.files(directory, self._bounds(directory)):
+            for file in search.files(directory, self._files.bounds(directory.scope)):
                 found = self._read_one(file, directory)
-                if isinstance(found, FaultySkill):
+                if isinstance(found, FaultyFile):
                     faulty.append(found)
                     continue
                 if former := by_name.get(found.name):
@@ -222,33 +201,15 @@ class SkillFiles:
             for skill in self._latest.active
         )
 
-    def _bounds(self, directory: SkillDirectory) -> Bounds:
-        # What a stranger's project links to is not the project's to show.
-        return Bounds(self._root if directory.scope == "project" else None)
-
-    def _read_one(self, file: FoundFile, directory: SkillDirectory) -> Skill | FaultySkill:
+    def _read_one(self, file: FoundFile, directory: SkillDirectory) -> Skill | FaultyFile:
         """Return the skill in `file`."""
-        location = self._shown(file.path)
-        if printable(location) != location:
-            return FaultySkill(
-                printable(location), ("its path has characters that hide something",)
-            )
-        if not self._bounds(directory).admit(file.real):
-            return FaultySkill(location, ("it leads out of the project",))
-        facts = self._disk.stat(file.path)
-        if facts is None:
-            return FaultySkill(location, ("it cannot be read",))
-        if not stat.S_ISREG(facts.st_mode):
-            return FaultySkill(location, ("it is no regular file",))
-        found = self._disk.text(file.real, facts, max_bytes=MAX_SKILL_BYTES)
-        if isinstance(found, Unreadable):
-            return FaultySkill(location, (f"it {found.reason}",))
-        if found.is_cut:
-            return FaultySkill(location, (f"it is longer than {MAX_SKILL_BYTES // 1000} kB",))
+        found = self._files.read(file, directory.scope, max_bytes=MAX_SKILL_BYTES)
+        if isinstance(found, FaultyFile):
+            return found
         parsed = self._parse(found.text, file.path.parent.name)
         if isinstance(parsed, tuple):
-            return FaultySkill(location, parsed)
-        return Skill(parsed, directory.scope, location, file.real)
+            return FaultyFile(found.location, parsed)
+        return Skill(parsed, directory.scope, found.location, file.real)
 
     def _parse(self, text: str, folder: str) -> SkillText | tuple[str, ...]:
         """Return what `text` says, parsing it the first time only."""
@@ -258,12 +219,6 @@ class SkillFiles:
                 self._parsed.clear()
             self._parsed[key] = parse_skill(text, folder=folder)
         return self._parsed[key]
-
-    def _shown(self, path: Path) -> str:
-        """Return what to give to `view`."""
-        if path.is_relative_to(self._root):
-            return os.path.relpath(path, self._cwd)
-        return str(path)
 
 
 class _Search:

@@ -8,11 +8,11 @@ import pytest
 
 from crush_kernel.config.skilldirectories import SkillDirectory
 from crush_kernel.prompt.diskcache import DiskCache
+from crush_kernel.prompt.headedfiles import Override
 from crush_kernel.prompt.skills import (
     BUILT_IN,
     MAX_LISTED_BYTES,
     MAX_SKILL_BYTES,
-    Override,
     SkillFiles,
     built_in_location,
     built_in_skills,
