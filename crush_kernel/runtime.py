@@ -6,24 +6,26 @@ engine thread, in the coroutine that opened it.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
-from anyio.abc import TaskGroup
 
 from crush_kernel.agent.agent import Agent, Watcher
 from crush_kernel.agent.contents import Contents
 from crush_kernel.agent.events import Emit, Event, Notice, StepFinished, TurnFinished
+from crush_kernel.agent.jobnews import JobNews
+from crush_kernel.agent.models import Models
 from crush_kernel.agent.steps import Limits
-from crush_kernel.agent.title import Titled, first_line, title_within
+from crush_kernel.agent.titling import Titling
+from crush_kernel.agent.toolbelt import ToolBelt
 from crush_kernel.config.directories import project_data_directory, project_root
 from crush_kernel.config.settings import Settings, read_settings
-from crush_kernel.config.state import FILE_NAME, ModelChoice, State
+from crush_kernel.config.state import FILE_NAME, State
 from crush_kernel.errors import CommandError, CrushKernelError
 from crush_kernel.history.conversation import CellRun
 from crush_kernel.history.journal import Journal
@@ -36,40 +38,20 @@ from crush_kernel.history.replay import CUT_SHORT
 from crush_kernel.history.session import CellUpdate, Session
 from crush_kernel.history.summary import is_summary
 from crush_kernel.history.turn import TurnState
-from crush_kernel.messages import Message, ShellCommand, Text, Usage
+from crush_kernel.messages import Message, ShellCommand, Text
 from crush_kernel.permissions.gate import Gate
-from crush_kernel.prompt.delimited import delimited
 from crush_kernel.prompt.prompts import Prompts, open_prompts
-from crush_kernel.prompt.skills import Skill, SkillFiles
+from crush_kernel.prompt.skills import Skill
 from crush_kernel.prompt.skilltext import invocation
 from crush_kernel.prompt.system import SystemPrompt
-from crush_kernel.providers.base import Model, ModelInfo
-from crush_kernel.providers.cachemisses import CacheLedger
 from crush_kernel.providers.selection import Providers
-from crush_kernel.providers.watched import WatchedModel
-from crush_kernel.shell.jobs import Job, Jobs
+from crush_kernel.shell.jobs import Jobs
 from crush_kernel.shell.runner import CommandResult, Shell
 from crush_kernel.tools.attachments import Attachments
-from crush_kernel.tools.base import AnyTool, erase
-from crush_kernel.tools.bash import bash_tool
-from crush_kernel.tools.commandtext import job_lines
-from crush_kernel.tools.edit import edit_tool
 from crush_kernel.tools.encoded import without_base64
-from crush_kernel.tools.glob import glob_tool
-from crush_kernel.tools.grep import grep_tool
-from crush_kernel.tools.jobkill import job_kill_tool
-from crush_kernel.tools.joboutput import job_output_tool
-from crush_kernel.tools.ls import ls_tool
-from crush_kernel.tools.mediatype import DOCUMENT_TYPE
-from crush_kernel.tools.multiedit import multiedit_tool
-from crush_kernel.tools.network import NetworkTools, network_tools
-from crush_kernel.tools.notebookedit import notebook_edit_tool
+from crush_kernel.tools.network import network_tools
 from crush_kernel.tools.paths import PathPolicy
-from crush_kernel.tools.question import QuestionDesk, question_tool
-from crush_kernel.tools.todos import todos_tool
-from crush_kernel.tools.tracker import ReadTracker
-from crush_kernel.tools.view import view_tool
-from crush_kernel.tools.write import write_tool
+from crush_kernel.tools.question import QuestionDesk
 
 logger = logging.getLogger(__name__)
 
@@ -86,60 +68,17 @@ class Runtime:
 
     settings: Settings
     paths: PathPolicy
-    providers: Providers
+    models: Models
     agent: Agent
     shell: Shell
     jobs: Jobs
     attachments: Attachments
-    state: State
     session: Session
     prompts: Prompts
-    tasks: TaskGroup
-    """What runs beside the turns, and ends with the runtime."""
-    questions: QuestionDesk = field(default_factory=QuestionDesk)
+    titling: Titling
+    questions: QuestionDesk
     """Where a turn says who answers what the model asks."""
-    on_header: Callable[[], None] = lambda: None
-    """Is told when the session's header has changed and no turn is about to tell it."""
-    cache: CacheLedger = field(default_factory=CacheLedger)
-    """What is known of the prompt caches of the models that were asked."""
-    _model: Model | None = None
-    _opening: anyio.Lock = field(default_factory=anyio.Lock)
-    _is_titling: bool = False
-    _job_news: str = ""
-    """What the running turn is told of the jobs."""
-
-    @property
-    def model_info(self) -> ModelInfo | None:
-        """What is known about the model in use; `None` before the first was opened."""
-        return self._model.info if self._model else None
-
-    async def model(self) -> Model:
-        """Return the model in use, choosing and opening it the first time.
-
-        Raises:
-            CrushKernelError: no model can be opened; its hint says what to set.
-        """
-        async with self._opening:
-            if self._model is None:
-                self._model = await self._open(await self.providers.default())
-            return self._model
-
-    async def choose(self, label: str) -> ModelInfo:
-        """Use the model that `label` names from the next turn on; the history is kept."""
-        info = await self.providers.find(label)
-        model = await self._open(info)
-        async with self._opening:
-            former, self._model = self._model, model
-        if former is not None:
-            await former.aclose()
-        return info
-
-    async def keep_model(self) -> ModelInfo:
-        """Remember the model in use as the default of new notebooks."""
-        info = (await self.model()).info
-        choice = ModelChoice(info.provider, info.id)
-        await anyio.to_thread.run_sync(self.state.remember, "large", choice)
-        return info
+    job_news: JobNews
 
     async def load(self, cell_id: str) -> None:
         """Have the notebook's file tell what it holds, unless that is known.
@@ -188,13 +127,13 @@ class Runtime:
             is_watched: whether a person is there, for whom a model names the notebook; in a
                 run of a program the first line does.
         """
-        self._job_news = self._about_jobs(self.jobs.take_news())
+        self.job_news.begin_turn()
         self.prompts.begin_turn()
         try:
             named = text if skill is None else f"/{skill.name} {text}".strip()
             await self._prompt(text, self._titling(named, watcher, is_watched=is_watched), skill)
         finally:
-            self._job_news = ""
+            self.job_news.end_turn()
             self.prompts.end_turn()
 
     async def compact(self, wishes: str, *, watcher: Watcher) -> None:
@@ -206,7 +145,7 @@ class Runtime:
         """
         self.prompts.begin_turn()
         try:
-            model = await self.model()
+            model = await self.models.in_use()
             watcher = Watcher(partial(self._tell, watcher.emit), watcher.asker)
             clean = self.session.redactor.redact(wishes)
             await self.agent.compact(clean, model=model, watcher=watcher)
@@ -224,22 +163,16 @@ class Runtime:
 
     async def contents(self, cell_id: str) -> Contents:
         """Return what a prompt in `cell_id` would be sent with now; nobody is told anything."""
-        info = (await self.model()).info
-        prompt = _reminding(await self.prompts.preview(), self._about_jobs(self.jobs.news))
+        info = (await self.models.in_use()).info
+        prompt = _reminding(await self.prompts.preview(), self.job_news.preview())
         return self.agent.contents(cell_id, prompt, info)
 
     async def system_prompt(self) -> SystemPrompt:
         """Return the prompt for a request of the running turn that is sent now."""
-        return _reminding(await self.prompts.system_prompt(), self._job_news)
-
-    def _about_jobs(self, ended: Iterable[Job]) -> str:
-        """Return which jobs run, and which have `ended` since the model last heard of them."""
-        running = (job for job in self.jobs.listed if not job.is_ended)
-        lines = job_lines((*ended, *running))
-        return delimited("jobs", self.session.redactor.redact("\n".join(lines))) if lines else ""
+        return _reminding(await self.prompts.system_prompt(), self.job_news.said)
 
     async def _prompt(self, text: str, watcher: Watcher, skill: Skill | None) -> None:
-        model = await self.model()
+        model = await self.models.in_use()
         watcher = Watcher(partial(self._tell, watcher.emit), watcher.asker)
         permit = self.agent.permission_for(watcher)
         parts = await self.attachments.load(text, permit=permit)
@@ -256,53 +189,16 @@ class Runtime:
 
         Not before: a server that does one thing at a time would do that instead of the turn.
         """
-        if self.session.title or not text.strip():
+        if self.session.title:
             return watcher
         clean = self.session.redactor.redact(text)
 
         def emit(event: Event) -> None:
             watcher.emit(event)
-            if isinstance(event, StepFinished) and not (self.session.title or self._is_titling):
-                self._entitle(clean, is_watched=is_watched)
+            if isinstance(event, StepFinished):
+                self.titling.give(clean, self.models.info, is_watched=is_watched)
 
         return Watcher(emit, watcher.asker)
-
-    def _entitle(self, text: str, *, is_watched: bool) -> None:
-        info = self.model_info
-        if info is None or info.provider == "offline" or not is_watched:
-            self.session.entitle(first_line(text))
-            return
-        self._is_titling = True
-        self.tasks.start_soon(self._ask_title, text, info)
-
-    async def _ask_title(self, text: str, large: ModelInfo) -> None:
-        try:
-            titled = await self._title_by_small(text, large)
-            self.session.entitle(titled.title or first_line(text))
-            self.on_header()
-        except Exception:
-            # Nobody waits for it, and what fails here must not end what runs beside it.
-            logger.exception("the notebook got no title")
-        finally:
-            self._is_titling = False
-
-    async def _title_by_small(self, text: str, large: ModelInfo) -> Titled:
-        """Return the title that the small model gives; what it used counts as spent."""
-        try:
-            info = await self.providers.small(large)
-            # Not watched: what a title reads is no part of the conversation's cache.
-            model = await anyio.to_thread.run_sync(self.providers.open, info)
-        except CrushKernelError:
-            logger.info("no small model for a title", exc_info=True)
-            return Titled("", Usage())
-        try:
-            titled = await title_within(text, model)
-        finally:
-            with anyio.move_on_after(1, shield=True):
-                await model.aclose()
-        if titled.usage != Usage():
-            self.agent.conversation.spend({info.label: titled.usage})
-        return titled
 
     def _tell(self, emit: Emit, event: Event) -> None:
         """Tell `event`, before the last one what the session has to say."""
@@ -346,25 +242,15 @@ class Runtime:
         (message,) = self.session.redactor.redact_messages((Message("user", (command,)),))
         return message
 
-    async def aclose(self) -> None:
-        """Close the connections to the model."""
-        if self._model is not None:
-            await self._model.aclose()
-
     async def warm_up(self) -> None:
         """Do ahead what the first turn would do: compile, import the SDK, open the client."""
         await anyio.to_thread.run_sync(self.session.redactor.redact, "")
         try:
-            await self.model()
+            await self.models.in_use()
         except CrushKernelError:
             logger.info("no model to warm up; the first turn will say why", exc_info=True)
         self.prompts.begin_turn()
         await self.prompts.preview()
-
-    async def _open(self, info: ModelInfo) -> Model:
-        # In a thread: the first import of a vendor's SDK takes a second.
-        model = await anyio.to_thread.run_sync(self.providers.open, info)
-        return WatchedModel(model, self.cache)
 
 
 @asynccontextmanager
@@ -381,20 +267,42 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
     )
     session = Session(journal=journal, redactor=redactor, notebook=path_told(environ))
     clean = partial(redacted_so_far, redactor=redactor)
+    models = Models(Providers(settings, state))
     async with (
         Shell(settings.environ, clean=clean) as shell,
         Jobs(shell, open_stream=partial(RedactedStream, redactor)) as jobs,
         anyio.create_task_group() as tasks,
     ):
-        runtime = _build(
-            settings,
-            tasks=tasks,
+
+        async def system_prompt() -> SystemPrompt:
+            return await runtime.system_prompt()
+
+        prompts = open_prompts(settings, cwd=paths.cwd, project_root=paths.root, tasks=tasks)
+        titling = Titling(session, tasks, models.small)
+        job_news = JobNews(jobs, redactor.redact)
+        questions = QuestionDesk()
+        belt = ToolBelt(
             paths=paths,
-            state=state,
+            jobs=jobs,
+            network=network_tools(settings),
+            questions=questions,
+            skills=prompts.skills,
+            accepts=models.accepts,
+            notebook=lambda: session.notebook,
+        )
+        runtime = Runtime(
+            settings=settings,
+            paths=paths,
+            models=models,
+            agent=_agent(settings, belt, session, system_prompt),
             shell=shell,
             jobs=jobs,
+            attachments=Attachments(paths),
             session=session,
-            prompts=open_prompts(settings, cwd=paths.cwd, project_root=paths.root, tasks=tasks),
+            prompts=prompts,
+            titling=titling,
+            questions=questions,
+            job_news=job_news,
         )
         tasks.start_soon(runtime.warm_up)
         try:
@@ -402,7 +310,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
         finally:
             tasks.cancel_scope.cancel()
             with anyio.move_on_after(1, shield=True):
-                await runtime.aclose()
+                await models.aclose()
             journal.close()
 
 
@@ -425,83 +333,17 @@ def _contents_of(notebook: Path | None) -> NotebookContents:
     return NotebookContents() if notebook is None else read_notebook_file(notebook)
 
 
-def _build(
+def _agent(
     settings: Settings,
-    *,
-    tasks: TaskGroup,
-    paths: PathPolicy,
-    state: State,
-    shell: Shell,
-    jobs: Jobs,
+    belt: ToolBelt,
     session: Session,
-    prompts: Prompts,
-) -> Runtime:
-    def accepts(media_type: str) -> bool:
-        info = runtime.model_info
-        if info is None:
-            return False
-        return info.accepts_documents if media_type == DOCUMENT_TYPE else info.accepts_images
-
-    async def system_prompt() -> SystemPrompt:
-        return await runtime.system_prompt()
-
-    questions = QuestionDesk()
-    runtime = Runtime(
-        settings=settings,
-        paths=paths,
-        providers=Providers(settings, state),
-        agent=Agent(
-            tools=(
-                *_tools(
-                    paths,
-                    jobs,
-                    accepts,
-                    lambda: session.notebook,
-                    prompts.skills,
-                    network=network_tools(settings),
-                ),
-                erase(question_tool(questions)),
-            ),
-            gate=Gate(settings.permission_mode),
-            system_prompt=system_prompt,
-            conversation=session.conversation,
-            limits=limits_of(settings),
-            summarizes=not settings.disables_summaries,
-        ),
-        shell=shell,
-        jobs=jobs,
-        attachments=Attachments(paths),
-        state=state,
-        session=session,
-        prompts=prompts,
-        tasks=tasks,
-        questions=questions,
-    )
-    return runtime
-
-
-def _tools(
-    paths: PathPolicy,
-    jobs: Jobs,
-    accepts: Callable[[str], bool],
-    notebook: Callable[[], Path | None],
-    skills: SkillFiles,
-    *,
-    network: NetworkTools,
-) -> tuple[AnyTool, ...]:
-    tracker = ReadTracker()
-    return (
-        erase(view_tool(paths, tracker, accepts=accepts, skills=skills)),
-        erase(ls_tool(paths)),
-        erase(glob_tool(paths)),
-        erase(grep_tool(paths)),
-        erase(edit_tool(paths, tracker, notebook=notebook)),
-        erase(multiedit_tool(paths, tracker, notebook=notebook)),
-        erase(write_tool(paths, tracker, notebook=notebook)),
-        erase(notebook_edit_tool(paths, tracker, notebook=notebook)),
-        erase(bash_tool(jobs, paths)),
-        erase(job_output_tool(jobs)),
-        erase(job_kill_tool(jobs)),
-        erase(todos_tool()),
-        *network.for_agent(paths, notebook),
+    system_prompt: Callable[[], Awaitable[SystemPrompt]],
+) -> Agent:
+    return Agent(
+        tools=belt.for_agent(),
+        gate=Gate(settings.permission_mode),
+        system_prompt=system_prompt,
+        conversation=session.conversation,
+        limits=limits_of(settings),
+        summarizes=not settings.disables_summaries,
     )

@@ -124,7 +124,7 @@ class CellRunner:
             project_data_directory(runtime.paths.cwd, runtime.paths.root),
             redact=runtime.session.redactor.redact,
         )
-        runtime.on_header = self._header_changed
+        runtime.titling.on_title = self._header_changed
         # After a reload the page asks for the state of the widgets that it lost.
         ipywidgets.register_comm_target()  # pyright: ignore[reportUnknownMemberType]
 
@@ -404,7 +404,7 @@ class CellRunner:
                     if name.startswith(word)
                 ]
             case completion.Wanted(kind="argument", command="model", word=word):
-                models = await self._on_engine(self._runtime.providers.models)
+                models = await self._on_engine(self._runtime.models.providers.models)
                 labels = ["keep", *(info.label for info in models)]
                 return [completion.Match(label, "model") for label in labels if word in label]
             case completion.Wanted(kind="file", word=word):
@@ -415,11 +415,11 @@ class CellRunner:
                 return []
 
     def _model_name(self) -> str:
-        info = self._runtime.model_info
+        info = self._runtime.models.info
         return info.id if info else ""
 
     def _footer(self, turn: TurnFinished | None) -> FooterFacts:
-        info = self._runtime.model_info or ModelInfo(provider="", id="")
+        info = self._runtime.models.info or ModelInfo(provider="", id="")
         info = replace(info, context_window=self._runtime.agent.window_of(info))
         facts = FooterFacts(model=info.id, context_window=info.context_window)
         return facts if turn is None else footer_of(turn, info, self._notes(turn))

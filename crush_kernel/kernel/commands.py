@@ -84,22 +84,22 @@ async def _help(call: CommandCall) -> str:  # noqa: ARG001 - one signature
 async def _model(call: CommandCall) -> str:
     arguments, runtime = call.arguments, call.runtime
     if arguments == "keep":
-        info = await runtime.keep_model()
+        info = await runtime.models.keep()
         return f"New notebooks begin with {code_span(info.label)}."
     if arguments:
-        info = await runtime.choose(arguments)
+        info = await runtime.models.choose(arguments)
         return f"The next turn asks {_described(info)}. `/model keep` makes it the default."
     return await _model_list(runtime)
 
 
 async def _model_list(runtime: Runtime) -> str:
-    current = (await runtime.model()).info
-    models = await runtime.providers.models()
+    current = (await runtime.models.in_use()).info
+    models = await runtime.models.providers.models()
     lines = [f"In use: {_described(current)}", ""]
     for provider, group in groupby(models, key=lambda info: info.provider):
         names = ", ".join(code_span(info.id) for info in list(group)[:MAX_LISTED])
         lines.append(f"- **{escape(provider)}**: {names}")
-    others = [status for status in runtime.providers.status() if not status.is_usable]
+    others = [status for status in runtime.models.providers.status() if not status.is_usable]
     lines += ["", f"<details><summary>{len(others)} more can be connected</summary>", ""]
     lines += [f"- {escape(status.name)}: {escape(status.reason)}" for status in others]
     lines += [
@@ -113,7 +113,7 @@ async def _model_list(runtime: Runtime) -> str:
 
 async def _status(call: CommandCall) -> str:
     runtime = call.runtime
-    info = (await runtime.model()).info
+    info = (await runtime.models.in_use()).info
     info = replace(info, context_window=runtime.agent.window_of(info))
     talk = runtime.agent.conversation
     title = runtime.session.title
@@ -146,8 +146,8 @@ async def _new(call: CommandCall) -> str:
 async def _cost(call: CommandCall) -> str:
     runtime = call.runtime
     spent = runtime.agent.conversation.spent_by_model
-    used = [(runtime.providers.info(label), usage) for label, usage in spent.items()]
-    return cost_page(used, runtime.cache.misses)
+    used = [(runtime.models.providers.info(label), usage) for label, usage in spent.items()]
+    return cost_page(used, runtime.models.cache.misses)
 
 
 def _described(info: ModelInfo) -> str:

@@ -19,7 +19,7 @@ import anyio
 import anyio.to_thread
 
 from crush_kernel.config.settings import Settings
-from crush_kernel.config.state import ModelSlot, State
+from crush_kernel.config.state import ModelChoice, ModelSlot, State
 from crush_kernel.errors import AuthenticationFailed, CommandError, ConfigError
 from crush_kernel.providers.address import ollama_endpoint, without_password
 from crush_kernel.providers.base import Model, ModelInfo
@@ -97,6 +97,16 @@ class Providers:
             ConfigError: the setting names no model.
         """
         return await self._wanted("small") or self._beside(large)
+
+    def keep(self, info: ModelInfo, slot: ModelSlot = "large") -> None:
+        """Remember a model as the default from now on; blocks until it is on disk.
+
+        Raises:
+            ConfigError: there is no place for it, or it cannot be written.
+        """
+        if self._state is None:
+            raise ConfigError("There is no place to remember a model.")
+        self._state.remember(slot, ModelChoice(info.provider, info.id))
 
     async def models(self) -> tuple[ModelInfo, ...]:
         """Return the models of all usable providers, provider by provider.

@@ -1,0 +1,72 @@
+"""The tools of the agent: built once, from what they share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from crush_kernel.prompt.skills import SkillFiles
+from crush_kernel.shell.jobs import Jobs
+from crush_kernel.tools.base import AnyTool, erase
+from crush_kernel.tools.bash import bash_tool
+from crush_kernel.tools.edit import edit_tool
+from crush_kernel.tools.filechange import OpenNotebook
+from crush_kernel.tools.glob import glob_tool
+from crush_kernel.tools.grep import grep_tool
+from crush_kernel.tools.jobkill import job_kill_tool
+from crush_kernel.tools.joboutput import job_output_tool
+from crush_kernel.tools.ls import ls_tool
+from crush_kernel.tools.multiedit import multiedit_tool
+from crush_kernel.tools.network import NetworkTools
+from crush_kernel.tools.notebookedit import notebook_edit_tool
+from crush_kernel.tools.paths import PathPolicy
+from crush_kernel.tools.question import QuestionDesk, question_tool
+from crush_kernel.tools.todos import todos_tool
+from crush_kernel.tools.tracker import ReadTracker
+from crush_kernel.tools.view import view_tool
+from crush_kernel.tools.write import write_tool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolBelt:
+    """What the tools share, and the tools made of it."""
+
+    paths: PathPolicy
+    jobs: Jobs
+    network: NetworkTools
+    questions: QuestionDesk
+    skills: SkillFiles
+    accepts: Callable[[str], bool]
+    """Whether the model in use takes files of a media type."""
+    notebook: OpenNotebook
+    """Tells where the notebook is whose cells run."""
+    tracker: ReadTracker = field(default_factory=ReadTracker)
+
+    def for_agent(self) -> tuple[AnyTool, ...]:
+        """Return the tools of the agent itself."""
+        return (*self._files(), *self._shell(), *self._others())
+
+    def _files(self) -> tuple[AnyTool, ...]:
+        paths, tracker, notebook = self.paths, self.tracker, self.notebook
+        return (
+            erase(view_tool(paths, tracker, accepts=self.accepts, skills=self.skills)),
+            erase(ls_tool(paths)),
+            erase(glob_tool(paths)),
+            erase(grep_tool(paths)),
+            erase(edit_tool(paths, tracker, notebook=notebook)),
+            erase(multiedit_tool(paths, tracker, notebook=notebook)),
+            erase(write_tool(paths, tracker, notebook=notebook)),
+            erase(notebook_edit_tool(paths, tracker, notebook=notebook)),
+        )
+
+    def _shell(self) -> tuple[AnyTool, ...]:
+        return (
+            erase(bash_tool(self.jobs, self.paths)),
+            erase(job_output_tool(self.jobs)),
+            erase(job_kill_tool(self.jobs)),
+        )
+
+    def _others(self) -> tuple[AnyTool, ...]:
+        return (
+            *self.network.for_agent(self.paths, self.notebook),
+            erase(todos_tool()),
+            erase(question_tool(self.questions)),
+        )
