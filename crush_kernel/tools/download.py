@@ -79,7 +79,9 @@ def download_tool(
 
     async def run(arguments: DownloadArguments, context: ToolContext) -> ToolOutput:
         url = parse_url(arguments.url)
-        place = await run_sync(_place, paths, arguments.file_path, notebook())
+        place = await run_sync(
+            _place, paths, arguments.file_path, notebook(), abandon_on_cancel=True
+        )
         shown = place.target.shown
         leave = ask_leave(
             context,

@@ -65,10 +65,11 @@ def glob_tool(
             ripgrep(),
             ("--files",),
             base=base.path,
-            rules=await anyio.to_thread.run_sync(_rules, base, paths),
+            rules=await anyio.to_thread.run_sync(_rules, base, paths, abandon_on_cancel=True),
             glob=wanted,
             limit=MAX_RESULTS,
             timeout_s=timeout_s,
+            progress=context.progress,
         )
         return _show(arguments, base, found, timeout_s)
 

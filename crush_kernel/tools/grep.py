@@ -115,14 +115,18 @@ class _Grep:
         base, status = await find_readable(
             self.paths, arguments.path or ".", context, tool="grep", action="read"
         )
-        folder, found = await self._find(arguments, base, status)
+        folder, found = await self._find(arguments, base, status, context)
         if arguments.files_only:
             return self._show_files(arguments, folder, found)
         lines = await self._read_lines(arguments, folder, found.selection.paths)
         return self._show_lines(arguments, folder, found, lines)
 
     async def _find(
-        self, arguments: GrepArguments, base: Target, status: os.stat_result
+        self,
+        arguments: GrepArguments,
+        base: Target,
+        status: os.stat_result,
+        context: ToolContext,
     ) -> tuple[Target, Found]:
         """Return the files that match, and the folder that their paths start in."""
         if stat.S_ISREG(status.st_mode):
@@ -139,6 +143,7 @@ class _Grep:
             glob=understand(anywhere(arguments.include)) if arguments.include else ALL_FILES,
             limit=MAX_RESULTS + 1,
             timeout_s=self.timeout_s,
+            progress=context.progress,
         )
         return base, found
 

@@ -1,6 +1,8 @@
 """The text of a PDF's pages, for models that cannot look at documents, and for long ones."""
 
+from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import Final
 
 import anyio
@@ -11,13 +13,16 @@ from crush_kernel.errors import ToolError
 from crush_kernel.files.textfile import shown
 from crush_kernel.tools.base import ToolOutput
 from crush_kernel.tools.media import DECODING, MAX_DECODE_S, MAX_FILE_BYTES
+from crush_kernel.tools.pace import Pace
 from crush_kernel.tools.paths import Target
 
 MAX_CHARACTERS: Final = 60_000
 """What pages may come to together."""
 
 
-async def show_pages(data: bytes, target: Target, *, offset: int, limit: int) -> ToolOutput:
+async def show_pages(
+    data: bytes, target: Target, *, offset: int, limit: int, progress: Callable[[str], None]
+) -> ToolOutput:
     """Return the text of the pages `offset` to `offset + limit` of a PDF, as far as it fits.
 
     Raises:
@@ -28,8 +33,13 @@ async def show_pages(data: bytes, target: Target, *, offset: int, limit: int) ->
             f"{target.shown} is larger than {MAX_FILE_BYTES // 1_000_000} MB. Get its text with "
             "a command such as pdftotext."
         )
+    pace = Pace(progress)
+
+    def tell(page: int) -> None:
+        pace.step(lambda: f"page {page:,}")
+
     with anyio.move_on_after(MAX_DECODE_S):
-        work = partial(_show_pages, data, target, offset, limit)
+        work = partial(_show_pages, data, target, offset, limit, tell)
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
     raise ToolError(
         f"The text of {target.shown} takes more than {MAX_DECODE_S:.0f} seconds to read. Ask for "
@@ -37,8 +47,16 @@ async def show_pages(data: bytes, target: Target, *, offset: int, limit: int) ->
     )
 
 
-def _show_pages(data: bytes, target: Target, offset: int, limit: int) -> ToolOutput:
+def _show_pages(
+    data: bytes, target: Target, offset: int, limit: int, tell: Callable[[int], None]
+) -> ToolOutput:
     from crush_kernel.tools.documents import BadDocument, read_pages  # noqa: PLC0415 - PDFium
+
+    pages = count(offset + 1)
+
+    def check() -> None:
+        anyio.from_thread.check_cancelled()
+        anyio.from_thread.run_sync(tell, next(pages))
 
     with DECODING:
         anyio.from_thread.check_cancelled()
@@ -48,13 +66,13 @@ def _show_pages(data: bytes, target: Target, offset: int, limit: int) -> ToolOut
                 offset=offset,
                 limit=limit,
                 max_characters=MAX_CHARACTERS,
-                check=anyio.from_thread.check_cancelled,
+                check=check,
             )
         except BadDocument as error:
             raise ToolError(f"[document {target.shown}] It cannot be read: {error}.") from error
     if not read.texts:
-        pages = "1 page" if read.total == 1 else f"{read.total:,} pages"
-        raise ToolError(f"{target.shown} has only {pages}; offset {offset} is past its end.")
+        total = "1 page" if read.total == 1 else f"{read.total:,} pages"
+        raise ToolError(f"{target.shown} has only {total}; offset {offset} is past its end.")
     last = offset + len(read.texts)
     parts = [
         f"--- page {number} ---\n{text.strip() or '[no text: maybe it is a picture]'}"

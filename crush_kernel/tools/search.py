@@ -4,7 +4,7 @@ The walk is ripgrep's, under the one policy of `ignore`. Its output is taken in 
 in bounded memory, and what is kept is put in order and sifted at the end.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from crush_kernel.files.names import printable
 from crush_kernel.tools.candidates import Candidates, PathStream, Selection, matching
 from crush_kernel.tools.globs import BadGlob, Glob, parse_glob
 from crush_kernel.tools.ignore import IgnoreRules
+from crush_kernel.tools.pace import Pace
 from crush_kernel.tools.paths import Target
 from crush_kernel.tools.ripgrep import Outcome, run_ripgrep
 
@@ -41,6 +42,7 @@ async def find_files(
     glob: Glob,
     limit: int,
     timeout_s: float,
+    progress: Callable[[str], None],
 ) -> Found:
     """Return the first `limit` files below `base` that ripgrep lists under `options`.
 
@@ -52,15 +54,17 @@ async def find_files(
         glob: what the paths have to match, too.
         limit: how many files are wanted.
         timeout_s: when to stop and make do with what was found.
+        progress: is told how many there are so far.
 
     Raises:
         ToolError: ripgrep refuses the options or cannot be started.
     """
-    candidates, stream = Candidates(), PathStream()
+    candidates, stream, pace = Candidates(), PathStream(), Pace(progress)
 
     def take(chunk: bytes) -> bool:
         if paths := stream.feed(chunk):
             candidates.add(matching(paths, glob))
+            pace.step(lambda: f"{counted(candidates.total, 'file', 'files')} so far")
         return True
 
     arguments = ("--null", *rules.ripgrep_options, *_sieve(glob), *options, "--", ".")

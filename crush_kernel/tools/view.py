@@ -122,7 +122,8 @@ def view_tool(
                 return _show_text(target, arguments, content, looked.damage)
             case MediaContent(media_type=media_type):
                 show = _show_document if media_type == DOCUMENT_TYPE else _show_media
-                return await show(target, content, arguments, is_accepted=accepts(media_type))
+                is_accepted = accepts(media_type)
+                return await show(target, content, arguments, context, is_accepted=is_accepted)
             case BinaryContent():
                 raise ToolError(
                     f"[binary file, {content.size:,} bytes, {content.media_type}] {target.shown} "
@@ -221,15 +222,22 @@ def _summary(section: Section, offset: int) -> str:
 
 
 async def _show_document(
-    target: Target, content: MediaContent, arguments: ViewArguments, *, is_accepted: bool
+    target: Target,
+    content: MediaContent,
+    arguments: ViewArguments,
+    context: ToolContext,
+    *,
+    is_accepted: bool,
 ) -> ToolOutput:
     """Show a document as it is if the model takes it and wants all of it, else its text."""
     offset, limit = arguments.offset, arguments.limit
-    as_text = partial(show_pages, content.data, target, offset=offset, limit=limit)
+    as_text = partial(
+        show_pages, content.data, target, offset=offset, limit=limit, progress=context.progress
+    )
     if not is_accepted or offset or limit != DEFAULT_LINES:
         return await as_text()
     try:
-        return await _show_media(target, content, arguments, is_accepted=True)
+        return await _show_media(target, content, arguments, context, is_accepted=True)
     except ToolError as refusal:
         # Too long to be sent, it may still be read.
         try:
@@ -238,13 +246,7 @@ async def _show_document(
             raise refusal from None
 
 
-async def _show_media(
-    target: Target,
-    content: MediaContent,
-    _arguments: ViewArguments,
-    *,
-    is_accepted: bool,
-) -> ToolOutput:
+async def _show_media(target: Target, content: MediaContent, *, is_accepted: bool) -> ToolOutput:
     is_document = content.media_type == DOCUMENT_TYPE
     kind = "document" if is_document else "image"
     name = f"[{kind} {target.shown}: {content.media_type}, {content.size:,} bytes]"
