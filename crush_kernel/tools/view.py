@@ -246,7 +246,14 @@ async def _show_document(
             raise refusal from None
 
 
-async def _show_media(target: Target, content: MediaContent, *, is_accepted: bool) -> ToolOutput:
+async def _show_media(
+    target: Target,
+    content: MediaContent,
+    _arguments: ViewArguments,
+    _context: ToolContext,
+    *,
+    is_accepted: bool,
+) -> ToolOutput:
     is_document = content.media_type == DOCUMENT_TYPE
     kind = "document" if is_document else "image"
     name = f"[{kind} {target.shown}: {content.media_type}, {content.size:,} bytes]"
