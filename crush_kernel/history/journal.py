@@ -36,7 +36,9 @@ from crush_kernel.history.entries import (
     encode,
     to_bytes,
 )
+from crush_kernel.history.fileversions import FileChange, FileVersions, content_of
 from crush_kernel.history.migrations import transaction
+from crush_kernel.history.nested import Nested
 from crush_kernel.history.outputs import Output
 from crush_kernel.history.ownership import FileLock, own_session
 from crush_kernel.history.replay import Replayed
@@ -68,6 +70,9 @@ class Journal:
         self._database = database
         self._clean = clean
         self._lock = threading.RLock()
+        self.file_history = FileVersions(
+            self.blobs, clean=clean, read=self._read, write=self._write
+        )
         self._running: dict[tuple[str, str], RunningTurn] = {}
         self._sessions: dict[str, StoredSession] = {}
         """What was told of sessions by this kernel; kept again with every turn."""
@@ -218,6 +223,10 @@ class Journal:
         """Add the result of one call, before the message that answers all calls is said."""
         self._note(session, turn_id, lambda c, running: running.add(c, Answered(result)))
 
+    def nested(self, session: str, turn_id: str, nested: Nested) -> None:
+        """Add what a sub-agent of the turn says, as the result of its call will tell it."""
+        self._note(session, turn_id, lambda c, running: running.add(c, nested))
+
     def drafted(  # noqa: PLR0917 - in the order of the key, then the content
         self, session: str, turn_id: str, step: int, attempt: int, kind: DraftKind, text: str
     ) -> None:
@@ -262,19 +271,10 @@ class Journal:
     ) -> None:
         """Note a change of a file and keep both contents as they are; stays for ever.
 
-        A content with a secret in it is not kept: cleaned, it would be another file.
+        A content with a secret in it is not kept on disk: cleaned, it would be another file.
         """
-        hashes = (None if data is None else self._keep_content(data) for data in (before, after))
-        name = str(self._clean(well_formed(str(path))))
-        version = FileVersion(well_formed(turn_id), name, *hashes)
-        with self._lock:
-            self._write(
-                lambda connection: rows.add_file_version(connection, well_formed(session), version)
-            )
-
-    def _keep_content(self, data: bytes) -> str:
-        text = data.decode("utf-8", "replace")
-        return self.blobs.keep(data) if self._clean(text) == text else ""
+        change = FileChange(str(path), content_of(before), content_of(after))
+        self.file_history.add(session, turn_id, (change,))
 
     # Ended turns
 
@@ -391,7 +391,7 @@ class Journal:
 
     def files(self, session: str) -> list[FileVersion]:
         """Return all changes of files in a session, oldest first."""
-        return self._read(lambda c: rows.file_versions(c, well_formed(session)), [])
+        return self.file_history.all(session)
 
     def _keep_session(self, connection: sqlite3.Connection, session: str) -> None:
         """Keep what was told of a session, which the file may not know yet, or no more."""

@@ -66,6 +66,18 @@ MIGRATIONS: Final[Migrations] = (
         """,
         "CREATE INDEX files_by_session ON files (session)",
     ),
+    (
+        "ALTER TABLE files ADD COLUMN before_kind TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE files ADD COLUMN after_kind TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE files ADD COLUMN reason TEXT NOT NULL DEFAULT ''",
+        """
+        CREATE TABLE undone (
+            number INTEGER PRIMARY KEY, session TEXT NOT NULL, turn TEXT NOT NULL,
+            target TEXT NOT NULL, is_redo INTEGER NOT NULL
+        )
+        """,
+        "CREATE INDEX undone_by_session ON undone (session)",
+    ),
 )
 
 

@@ -53,6 +53,23 @@ class FileVersion:
     before: str | None
     """The hash of what was there, empty if it could not be kept, `None` if nothing was."""
     after: str | None
+    before_kind: str = ""
+    """What was there: `file`, `program`, `link` or `folder`; empty for a file whose rights are
+    not known."""
+    after_kind: str = ""
+    reason: str = ""
+    """Why a content could not be kept, in a clause; empty if nobody said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A turn that took back what another one had done to files."""
+
+    turn_id: str
+    """The turn that took it back."""
+    target: str
+    """The turn whose changes were taken back: that of an `/undo` for a `/redo`."""
+    is_redo: bool = False
 
 
 def json_object(data: object) -> JsonObject | None:
@@ -301,18 +318,60 @@ def decisions_of(connection: sqlite3.Connection, session: str) -> list[tuple[str
     return [(turn_id, facts) for turn_id, data in rows if (facts := json_object(data)) is not None]
 
 
-def add_file_version(connection: sqlite3.Connection, session: str, version: FileVersion) -> None:
-    """Add a change of a file."""
+def add_file_version(connection: sqlite3.Connection, session: str, version: FileVersion) -> int:
+    """Add a change of a file and return its number."""
+    cursor = connection.execute(
+        """
+        INSERT INTO files (session, turn, path, before, after, before_kind, after_kind, reason)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            session,
+            version.turn_id,
+            version.path,
+            version.before,
+            version.after,
+            version.before_kind,
+            version.after_kind,
+            version.reason,
+        ),
+    )
+    return cursor.lastrowid or 0
+
+
+def file_versions(connection: sqlite3.Connection, session: str) -> list[tuple[int, FileVersion]]:
+    """Return all changes of files in a session with their numbers, oldest first."""
+    rows = connection.execute(
+        """
+        SELECT number, turn, path, before, after, before_kind, after_kind, reason FROM files
+        WHERE session = ? AND (typeof(turn), typeof(path)) = ('text', 'text')
+            AND typeof(before) IN ('text', 'null') AND typeof(after) IN ('text', 'null')
+            AND (typeof(before_kind), typeof(after_kind), typeof(reason)) = ('text', 'text', 'text')
+        ORDER BY number
+        """,
+        (session,),
+    )
+    return [(number, FileVersion(*version)) for number, *version in rows]
+
+
+def add_undone(connection: sqlite3.Connection, session: str, undone: Undone) -> None:
+    """Add that a turn has taken back another one."""
     connection.execute(
-        "INSERT INTO files (session, turn, path, before, after) VALUES (?, ?, ?, ?, ?)",
-        (session, version.turn_id, version.path, version.before, version.after),
+        "INSERT INTO undone (session, turn, target, is_redo) VALUES (?, ?, ?, ?)",
+        (session, undone.turn_id, undone.target, undone.is_redo),
     )
 
 
-def file_versions(connection: sqlite3.Connection, session: str) -> list[FileVersion]:
-    """Return all changes of files in a session, oldest first."""
-    query = "SELECT turn, path, before, after FROM files WHERE session = ? ORDER BY number"
-    return [FileVersion(*row) for row in connection.execute(query, (session,))]
+def undone_of(connection: sqlite3.Connection, session: str) -> list[Undone]:
+    """Return which turns of a session have taken back which, oldest first."""
+    rows = connection.execute(
+        """
+        SELECT turn, target, is_redo FROM undone
+        WHERE session = ? AND (typeof(turn), typeof(target)) = ('text', 'text') ORDER BY number
+        """,
+        (session,),
+    )
+    return [Undone(turn, target, is_redo=bool(is_redo)) for turn, target, is_redo in rows]
 
 
 def _integer(value: int) -> int:

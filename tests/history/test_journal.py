@@ -483,7 +483,11 @@ def test_a_file_with_a_secret_is_on_record_without_its_content(directory: Path) 
         journal.file_changed(SESSION, TURN.id, "/project/.env", b"A=1", f"A={SECRET}".encode())
         (version,) = journal.files(SESSION)
         assert journal.blobs.fetch(version.before or "") == b"A=1"
-        assert version.after == ""
+        assert journal.blobs.fetch(version.after or "") is None
+        assert journal.file_history.content(version.after or "") == f"A={SECRET}".encode()
+    with closing(Journal.open(directory, clean=clean)) as journal:
+        (version,) = journal.files(SESSION)
+        assert (version.after, version.reason) == ("", "it contains a secret")
     kept = [path.read_bytes() for path in directory.rglob("*") if path.is_file()]
     assert not any(SECRET.encode() in data for data in kept)
 

@@ -17,7 +17,7 @@ from crush_kernel.history.migrations import (
 
 MARK = "0" * 32
 
-TABLES = ["decisions", "entries", "facts", "files", "known", "sessions", "turns"]
+TABLES = ["decisions", "entries", "facts", "files", "known", "sessions", "turns", "undone"]
 
 
 @pytest.fixture
