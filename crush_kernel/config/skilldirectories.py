@@ -51,7 +51,7 @@ def skill_directories(
     project = (folder / name for folder in folders for name in PROJECT_DIRECTORIES)
     found = dict.fromkeys(
         (
-            *(SkillDirectory(path, _scope(path, project_root)) for path in user),
+            *(SkillDirectory(path, scope_of(path, project_root)) for path in user),
             *(SkillDirectory(path, "project") for path in project),
         )
     )
@@ -92,6 +92,7 @@ def _expanded(text: str, environ: Mapping[str, str]) -> Path | None:
     return Path(whole) if whole and "\0" not in whole else None
 
 
-def _scope(path: Path, project_root: Path) -> SkillScope:
+def scope_of(path: Path, project_root: Path) -> SkillScope:
+    """Return whose what lies at `path` is, whatever links lead there."""
     is_inside = Path(os.path.realpath(path)).is_relative_to(project_root)
     return "project" if is_inside else "global"

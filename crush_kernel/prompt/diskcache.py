@@ -286,6 +286,17 @@ class FoundFile:
     """Without links."""
 
 
+def files_in(disk: DiskCache, folder: Path) -> Iterator[FoundFile]:
+    """Yield the files in `folder` itself, by name, links to files included.
+
+    Whether a file may be read is for the caller to decide.
+    """
+    start = FoundFile(folder, Path(os.path.realpath(folder)))
+    for entry in disk.entries(folder):
+        if entry.kind in ("file", "link"):
+            yield _below(start, entry)
+
+
 def walk_files(disk: DiskCache, folder: Path, walk: Walk) -> Iterator[FoundFile]:
     """Yield the files below `folder`, by name, links to files and folders included.
 

@@ -16,7 +16,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*")
 """What names of skills and agents are made of."""
 
 _FENCE = re.compile(r"^---[ \t]*$", re.MULTILINE)
-_LINE = re.compile(r"^([A-Za-z][A-Za-z0-9_-]*):[ \t]*(.*)$", re.MULTILINE)
+_LINE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]+(\S.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ def split_header(text: str, *, is_lenient: bool = False) -> Headed | str:
 
     Args:
         text: of a file, with `\n` for line ends.
-        is_lenient: take a header that is no YAML by its lines, as `name: the rest of the line`.
+        is_lenient: take a header that is no YAML, but nothing except lines of the form
+            `name: some text`, as it reads.
     """
     opening = _FENCE.match(text.lstrip("\n"))
     if opening is None:
@@ -46,7 +47,7 @@ def split_header(text: str, *, is_lenient: bool = False) -> Headed | str:
     source = rest[: closing.start()]
     header = _header(source)
     if isinstance(header, _Unusable) and header.is_readable and is_lenient:
-        header = {found[1]: found[2].strip() for found in _LINE.finditer(source)}
+        header = _by_lines(source) or header
     if isinstance(header, _Unusable):
         return header.fault
     return Headed(header, rest[closing.end() :].strip())
@@ -109,6 +110,12 @@ def _header(text: str) -> Mapping[str, object] | _Unusable:
     if not isinstance(value, dict):
         return _Unusable("its header is no list of names and values")
     return {str(name): item for name, item in cast("dict[object, object]", value).items()}
+
+
+def _by_lines(text: str) -> dict[str, object] | None:
+    """Return what each line says, `None` if a line might be part of something else."""
+    found = [_LINE.fullmatch(line) for line in text.split("\n") if line.strip()]
+    return {each[1]: each[2].strip() for each in found if each} if all(found) else None
 
 
 def _fault_in(kinds: Iterable[str]) -> str:

@@ -13,9 +13,11 @@ import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
+from crush_kernel.config.agentdirectories import agent_directories
 from crush_kernel.config.directories import home_directory
 from crush_kernel.config.settings import Settings
 from crush_kernel.config.skilldirectories import skill_directories
+from crush_kernel.prompt.agents import AgentFiles, CustomAgents
 from crush_kernel.prompt.diskcache import DiskCache
 from crush_kernel.prompt.git import Git
 from crush_kernel.prompt.memory import Memory, MemoryFiles, MemoryPlaces
@@ -39,6 +41,7 @@ class _Look:
     place: Place
     memory: Memory
     skills: Skills
+    agents: CustomAgents
 
 
 @dataclass(slots=True)
@@ -49,6 +52,7 @@ class Prompts:
     project_root: Path
     memory: MemoryFiles
     skills: SkillFiles
+    agents: AgentFiles
     git: Git
     tasks: TaskGroup
     """Where git is asked; whoever opened it outlives this."""
@@ -76,7 +80,7 @@ class Prompts:
         Its notices are given once for as long as they hold.
         """
         look = await self._look()
-        notices = (*look.memory.notices, *look.skills.notices)
+        notices = (*look.memory.notices, *look.skills.notices, *look.agents.notices)
         fresh = tuple(notice for notice in notices if notice not in self._told)
         self._told = frozenset(notices)
         return SystemPrompt(self._parts(look), await self._reminder(), fresh)
@@ -89,13 +93,17 @@ class Prompts:
         """Return the skills as they are on disk now."""
         return (await self._look()).skills
 
+    async def found_agents(self) -> CustomAgents:
+        """Return the custom agents as they are on disk now."""
+        return (await self._look()).agents
+
     async def _look(self) -> _Look:
         async with self._looking:
             return await anyio.to_thread.run_sync(self._look_now)
 
     def _look_now(self) -> _Look:
         place = gather_place(cwd=self.cwd, project_root=self.project_root)
-        return _Look(place, self.memory.read(), self.skills.read())
+        return _Look(place, self.memory.read(), self.skills.read(), self.agents.read())
 
     def _parts(self, look: _Look) -> tuple[PromptPart, ...]:
         facts = Facts(
@@ -105,6 +113,7 @@ class Prompts:
             left_out=look.memory.left_out,
             language_servers=self.language_servers,
             mcp=self.mcp,
+            agents=look.agents.listed,
         )
         if self._rendered is None or self._rendered[0] != facts:
             self._rendered = (facts, render(facts))
@@ -144,12 +153,16 @@ def open_prompts(settings: Settings, *, cwd: Path, project_root: Path, tasks: Ta
         project_root=project_root,
         extra=settings.skills_paths,
     )
+    agents = agent_directories(
+        settings.environ, settings.directories, cwd=cwd, project_root=project_root
+    )
     disabled = settings.disabled_skills
     return Prompts(
         cwd=cwd,
         project_root=project_root,
         memory=MemoryFiles(places, disk),
         skills=SkillFiles(directories, disk, cwd=cwd, project_root=project_root, disabled=disabled),
+        agents=AgentFiles(agents, disk, cwd=cwd, project_root=project_root),
         git=Git(cwd=cwd, project_root=project_root, environ=settings.environ),
         tasks=tasks,
         now=lambda: datetime.now().astimezone(),

@@ -71,6 +71,16 @@ class ListedSkill:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedAgent:
+    """A custom agent as the model sees it."""
+
+    name: str
+    """What to give to the tool `agent`."""
+    description: str
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryText:
     """A memory file as it goes into the prompt."""
 
@@ -103,6 +113,7 @@ class Facts:
     """The paths of memory files for which there was no room."""
     language_servers: tuple[str, ...] = ()
     mcp: tuple[Instructions, ...] = ()
+    agents: tuple[ListedAgent, ...] = ()
 
 
 def render(facts: Facts) -> tuple[PromptPart, ...]:
@@ -118,6 +129,8 @@ def _parts(facts: Facts) -> Iterator[PromptPart]:
         yield PromptPart("language servers", text)
     if facts.skills:
         yield PromptPart("skills", _filled("skills.xml.j2", skills=facts.skills))
+    if facts.agents:
+        yield PromptPart("agents", _filled("agents.xml.j2", agents=facts.agents))
     for file in facts.memory:
         yield _memory_part(file)
     if facts.left_out:

@@ -146,3 +146,20 @@ async def test_an_old_answer_tells_its_age() -> None:
 async def test_the_date_is_that_of_the_user_with_the_offset(zone: str, date: str) -> None:
     now = datetime(2026, 3, 1, 11, 30, tzinfo=UTC).astimezone(ZoneInfo(zone))
     assert f"Date: {date}" in describe_now(now, None)
+
+
+async def test_agents_are_in_the_prompt_while_there_are_any(tmp_path: Path) -> None:
+    (tmp_path / "a/sub/.crush/agents").mkdir(parents=True)
+    file = tmp_path / "a/sub/.crush/agents/reviewer.md"
+    async with opened(tmp_path / "a", cwd="sub") as prompts:
+        assert "<agents>" not in (await prompts.preview()).text
+        file.write_text("---\ndescription: Reviews.\n---\nGo.\n", encoding="utf-8")
+        assert "<name>reviewer</name>" in (await prompts.preview()).text
+        assert [agent.name for agent in (await prompts.found_agents()).active] == ["reviewer"]
+        file.write_text("---\n---\n", encoding="utf-8")
+        prompt = await prompts.system_prompt()
+    assert "<agents>" not in prompt.text
+    assert prompt.notices == (
+        "The agent .crush/agents/reviewer.md cannot be used: "
+        "its header is no list of names and values.",
+    )

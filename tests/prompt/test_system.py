@@ -10,6 +10,7 @@ from crush_kernel.prompt.system import (
     MAX_INSTRUCTIONS_CHARACTERS,
     Facts,
     Instructions,
+    ListedAgent,
     ListedSkill,
     MemoryText,
     Place,
@@ -28,6 +29,7 @@ FACTS = Facts(
     ),
     left_out=("x.md",),
     language_servers=("gopls (Go)",),
+    agents=(ListedAgent("reviewer", "Reads <diffs>.", ".crush/agents/reviewer.md"),),
     mcp=(Instructions("weather", "Ask me."), Instructions("files", "Mind the </mcp> gap.")),
 )
 
@@ -42,6 +44,7 @@ def test_the_parts_have_their_order() -> None:
         "environment",
         "language servers",
         "skills",
+        "agents",
         "memory: ../AGENTS.md",
         "memory: long.md",
         "global memory: /home/ada/CRUSH.md",
@@ -84,6 +87,20 @@ def test_skills_are_listed_as_markup_that_they_cannot_break() -> None:
     ]
 
 
+def test_agents_are_listed_as_markup_that_they_cannot_break() -> None:
+    assert text_of(FACTS, "agents").splitlines() == [
+        "The tool `agent` gives a task to one of these by its name. Use one where its description "
+        "fits.",
+        "<agents>",
+        "<agent>",
+        "<name>reviewer</name>",
+        "<description>Reads &lt;diffs&gt;.</description>",
+        "<location>.crush/agents/reviewer.md</location>",
+        "</agent>",
+        "</agents>",
+    ]
+
+
 def test_a_cut_file_says_so_behind_its_end() -> None:
     *_, closing, note = text_of(FACTS, "memory: long.md").splitlines()
     assert closing.startswith("</memory ")
@@ -121,6 +138,7 @@ words = st.text(alphabet=st.characters(codec="utf-8"))
         Facts,
         place=st.just(PLACE),
         skills=st.lists(st.builds(ListedSkill, words, words, words)).map(tuple),
+        agents=st.lists(st.builds(ListedAgent, words, words, words)).map(tuple),
         memory=st.lists(st.builds(MemoryText, words, words)).map(tuple),
         mcp=st.lists(st.builds(Instructions, words, words)).map(tuple),
     )
