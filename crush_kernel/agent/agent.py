@@ -11,10 +11,12 @@ from crush_kernel.agent.contents import Contents
 from crush_kernel.agent.dispatch import Dispatcher, permission
 from crush_kernel.agent.events import Emit, PermissionSettled, TurnEnd, TurnFinished
 from crush_kernel.agent.loop import TurnLoop
+from crush_kernel.agent.meter import Meter
 from crush_kernel.agent.requests import Requests
 from crush_kernel.agent.steering import Steering
 from crush_kernel.agent.steps import Limits
-from crush_kernel.agent.toolsizes import tokens_of_tools
+from crush_kernel.agent.subagents import OpenModel, SubAgents
+from crush_kernel.agent.toolsizes import spec_of, tokens_of_tools
 from crush_kernel.agent.window import Window
 from crush_kernel.errors import CommandError
 from crush_kernel.history.conversation import (
@@ -27,10 +29,10 @@ from crush_kernel.history.repairer import Repairer
 from crush_kernel.history.summary import is_summary
 from crush_kernel.history.todos import TodoReader, is_open, todo_lines, todo_reminder
 from crush_kernel.history.turn import Turn
-from crush_kernel.messages import Message, Text, ToolResult
+from crush_kernel.messages import JsonObject, Message, Text, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.prompt.system import SystemPrompt
-from crush_kernel.providers.base import Model, ModelInfo, ModelRequest, ToolSpec
+from crush_kernel.providers.base import Model, ModelInfo, ModelRequest
 from crush_kernel.tools.base import AnyTool, Permit
 
 
@@ -55,6 +57,7 @@ class TurnKeeper:
     def decide(self, event: PermissionSettled) -> None:
         """Keep by what right something was done, or refused."""
         request = event.request
+        behalf: JsonObject = {"on_behalf": request.on_behalf} if request.on_behalf else {}
         self.conversation.decide(
             {
                 "call_id": request.call_id,
@@ -65,6 +68,7 @@ class TurnKeeper:
                 "is_allowed": event.is_allowed,
                 "rule": event.rule,
                 "reason": event.reason,
+                **behalf,
             }
         )
 
@@ -85,6 +89,7 @@ class Agent:
         conversation: Conversation | None = None,
         limits: Limits | None = None,
         summarizes: bool = True,
+        open_model: OpenModel | None = None,
     ) -> None:
         """Begin without a turn.
 
@@ -95,6 +100,7 @@ class Agent:
             conversation: owned by the agent from now on.
             limits: where a turn ends even if the model would go on.
             summarizes: whether a conversation that fills the window is summarized unasked.
+            open_model: opens the models of sub-agents; without it they ask that of the turn.
         """
         self.conversation = conversation or Conversation()
         self.gate = gate
@@ -105,6 +111,7 @@ class Agent:
         self._system_prompt = system_prompt
         self._limits = limits or Limits()
         self._summarizes = summarizes
+        self._open_model = open_model
         self._dispatcher: Dispatcher | None = None
         self._repairer = Repairer()
         self._gauge = Gauge()
@@ -127,12 +134,21 @@ class Agent:
         to the turn is kept in any case.
         """
         self.conversation.append(message)
+        meter = Meter(self.conversation)
         self._dispatcher = Dispatcher(
             tools=self._tools,
             gate=self.gate,
             asker=watcher.asker,
             emit=watcher.emit,
             keeper=TurnKeeper(self.conversation),
+            delegates=SubAgents(
+                large=model,
+                open_model=self._open_model,
+                conversation=self.conversation,
+                meter=meter,
+                limits=self._limits,
+                summarizes=self._summarizes,
+            ),
         )
         requests = Requests(model, self._repairer, watcher.emit)
         window = self._window(requests, watcher)
@@ -145,11 +161,12 @@ class Agent:
             steering=self.steering,
             emit=watcher.emit,
             limits=self._limits,
+            meter=meter,
             reminder=self._reminder,
         )
         self.steering.open()
         try:
-            async with self._ending(window, watcher, lambda: loop.steps):
+            async with self._ending(window, watcher, meter, lambda: loop.steps):
                 await loop.run()
         finally:
             self._dispatcher = None
@@ -170,7 +187,9 @@ class Agent:
         """
         requests = Requests(model, self._repairer, watcher.emit)
         window = self._window(requests, watcher)
-        async with self._ending(window, watcher, lambda: 1):
+        meter = Meter(self.conversation)
+        meter.note_model(model.info)
+        async with self._ending(window, watcher, meter, lambda: 1):
             if all(map(is_summary, self.conversation.context)):
                 raise CommandError("There is nothing above this cell that can be summarized.")
             window.enter(await self._system_prompt())
@@ -211,7 +230,7 @@ class Agent:
 
     @asynccontextmanager
     async def _ending(
-        self, window: Window, watcher: Watcher, steps: Callable[[], int]
+        self, window: Window, watcher: Watcher, meter: Meter, steps: Callable[[], int]
     ) -> AsyncGenerator[None]:
         """Have the turn end with the block, whatever happens, and tell so."""
         started = anyio.current_time()
@@ -235,6 +254,7 @@ class Agent:
                     tool_calls=count_calls(turn.messages),
                     retries=window.requests.retries,
                     duration_s=anyio.current_time() - started,
+                    cost_usd=meter.cost(turn.spent),
                 )
             )
 
@@ -263,7 +283,7 @@ class Agent:
         return permission(self.gate, watcher.asker, watcher.emit)
 
     def stop_tool(self, call_id: str) -> None:
-        """Stop one running call; the turn goes on with the model told so."""
+        """Stop one running call, also one of a sub-agent; who made it goes on and is told so."""
         if self._dispatcher is not None:
             self._dispatcher.stop(call_id)
 
@@ -273,10 +293,3 @@ def _context_tokens(turn: Turn, window: Window) -> int:
     if turn.messages and is_summary(turn.messages[-1]):
         return window.fill().total
     return context_tokens(turn.messages)
-
-
-def spec_of(tool: AnyTool) -> ToolSpec:
-    """Return `tool` as the model reads it."""
-    schema = tool.arguments.model_json_schema()
-    schema.pop("title", None)
-    return ToolSpec(name=tool.name, description=tool.description, input_schema=schema)

@@ -7,7 +7,7 @@ becomes an error result, except cancellation, which answers every open call as i
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -27,13 +27,21 @@ from crush_kernel.agent.events import (
     ToolStarted,
 )
 from crush_kernel.agent.timelimit import TimeLimit
-from crush_kernel.errors import PermissionDenied
+from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.history.repair import INTERRUPTED
 from crush_kernel.history.todos import todos_of
-from crush_kernel.messages import Message, ToolCall, ToolResult
+from crush_kernel.messages import JsonObject, Message, ToolCall, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
-from crush_kernel.permissions.rules import Deny, PermissionRequest
-from crush_kernel.tools.base import AnyTool, Permit, ToolContext, ToolOutput
+from crush_kernel.permissions.rules import Bounds, Deny, PermissionRequest, no_bounds
+from crush_kernel.tools.base import (
+    AnyTool,
+    Delegated,
+    Delegation,
+    Permit,
+    ToolContext,
+    ToolOutput,
+    nobody_to_delegate_to,
+)
 from crush_kernel.tools.encoded import without_base64
 
 logger = logging.getLogger(__name__)
@@ -57,15 +65,48 @@ class Keeper(Protocol):
         """Keep a file as it was and as it will be. Any thread."""
 
 
+class Delegates(Protocol):
+    """Runs sub-agents."""
+
+    async def run(self, delegation: Delegation, inside: "Inside") -> Delegated:
+        """Have a sub-agent do `delegation` inside a call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """The call that a sub-agent runs inside of, as far as it concerns the sub-agent."""
+
+    call_id: str
+    progress: Callable[[str], None]
+    """Shows the last lines of what is being done."""
+    tell: Emit
+    """Tells whoever watches the turn."""
+    keep: Callable[[JsonObject], None]
+    """Takes what the result of the call is to tell people, however the call ends."""
+    dispatcher: Callable[[Delegation, Mapping[str, AnyTool], Emit], "Dispatcher"]
+    """Returns what carries out the sub-agent's own calls of some tools, and whom that tells."""
+
+
 @dataclass(slots=True)
 class Dispatcher:
-    """Carries out the calls of one turn."""
+    """Carries out the calls of one turn, or of a sub-agent in it."""
 
     tools: Mapping[str, AnyTool]
     gate: Gate
     asker: Asker
     emit: Emit
     keeper: Keeper
+    delegates: Delegates | None = None
+    """Runs sub-agents; a sub-agent's own calls start none."""
+    prefix: str = ""
+    """What makes the ids of a sub-agent's calls differ from all others: `<call id>/`."""
+    on_behalf: str = ""
+    """Whose calls they are if not the agent's own, such as `agent: task`."""
+    bounds: Bounds = no_bounds
+    """What the calls may do without a question, and never."""
+    _facts: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """What sub-agents have done in running calls."""
     _running: dict[str, CancelScope] = field(default_factory=dict[str, CancelScope])
     _tails: dict[str, str] = field(default_factory=dict[str, str])
     """What running calls have printed last, so that a stop does not lose it."""
@@ -90,7 +131,10 @@ class Dispatcher:
             record(Message("tool", tuple(answers)))
 
     def stop(self, call_id: str) -> None:
-        """Stop the running call `call_id`; unknown and finished ones are ignored."""
+        """Stop the running call `call_id`; unknown and finished ones are ignored.
+
+        Those of a sub-agent are called `<id of its call>/<id of the sub-agent's call>`.
+        """
         if scope := self._running.get(call_id):
             scope.cancel()
 
@@ -117,20 +161,21 @@ class Dispatcher:
         started = anyio.current_time()
         settled: list[PermissionSettled] = []
         output: ToolOutput | None = None
-        scope = self._running[call.id] = CancelScope()
+        full_id = self.prefix + call.id
+        scope = self._running[full_id] = CancelScope()
         limit = TimeLimit(prepared.timeout_s)
         try:
             with scope, limit.running():
                 output = await prepared.run(self._context(call, settled, limit))
         finally:
-            self._running.pop(call.id, None)
+            self._running.pop(full_id, None)
             duration = anyio.current_time() - started
             tail = self._tails.pop(call.id, "")
             if output is None and limit.is_over:
                 output = _timed_out(call.name, tail, limit.seconds or 0)
             elif output is None:
                 output = _cut_short(tail, is_stopped=scope.cancelled_caught)
-            result = _result(call, output, settled, duration)
+            result = _result(call, output, settled, duration, self._facts.pop(call.id, {}))
             logger.info("%s took %.3f s: %s", call.name, duration, output.summary)
             self.keeper.answer(result)
             answer(result)
@@ -145,17 +190,54 @@ class Dispatcher:
     def _context(
         self, call: ToolCall, settled: list[PermissionSettled], limit: TimeLimit
     ) -> ToolContext:
-        permit = permission(self.gate, self.asker, self._told(settled))
+        permit = permission(
+            self.gate,
+            self.asker,
+            self._told(settled),
+            bounds=self.bounds,
+            on_behalf=self.on_behalf,
+        )
 
         async def permit_off_the_clock(request: PermissionRequest) -> None:
             with limit.paused():
                 await permit(request)
 
         return ToolContext(
-            call_id=call.id,
+            call_id=self.prefix + call.id,
             permit=permit_off_the_clock,
             progress=partial(self._progress, call),
             keep_version=self.keeper.keep_version,
+            delegate=partial(self._delegate, call),
+        )
+
+    async def _delegate(self, call: ToolCall, delegation: Delegation) -> Delegated:
+        if self.delegates is None:
+            return await nobody_to_delegate_to(delegation)
+        if call.id in self._facts:
+            raise ToolError("One call can start one sub-agent only.")
+        inside = Inside(
+            call_id=call.id,
+            progress=partial(self._progress, call),
+            tell=self.emit,
+            keep=partial(self._facts.__setitem__, call.id),
+            dispatcher=partial(self._nested, call),
+        )
+        return await self.delegates.run(delegation, inside)
+
+    def _nested(
+        self, call: ToolCall, delegation: Delegation, tools: Mapping[str, AnyTool], emit: Emit
+    ) -> "Dispatcher":
+        """Return what carries out the calls of a sub-agent that runs inside `call`."""
+        return Dispatcher(
+            tools=tools,
+            gate=self.gate,
+            asker=self.asker,
+            emit=emit,
+            keeper=_NestedKeeper(self.keeper),
+            prefix=f"{self.prefix}{call.id}/",
+            on_behalf=f"agent: {delegation.agent}",
+            bounds=delegation.bounds,
+            _running=self._running,
         )
 
     def _told(self, settled: list[PermissionSettled]) -> Callable[[PermissionSettled], None]:
@@ -167,11 +249,45 @@ class Dispatcher:
         return tell
 
 
-def permission(gate: Gate, asker: Asker, tell: Callable[[PermissionSettled], None]) -> Permit:
-    """Return a way to ask for permission that tells every answer and raises on a refusal."""
+@dataclass(frozen=True, slots=True)
+class _NestedKeeper:
+    """Keeps for the turn what becomes of a sub-agent's calls; their results are kept with it."""
+
+    keeper: Keeper
+
+    def answer(self, result: ToolResult) -> None:
+        """Do nothing: the sub-agent's own conversation has the result."""
+
+    def decide(self, event: PermissionSettled) -> None:
+        """Keep by what right something was done, or refused."""
+        self.keeper.decide(event)
+
+    def keep_version(self, path: Path, before: bytes | None, after: bytes | None) -> None:
+        """Keep a file as it was and as it will be. Any thread."""
+        self.keeper.keep_version(path, before, after)
+
+
+def permission(
+    gate: Gate,
+    asker: Asker,
+    tell: Callable[[PermissionSettled], None],
+    *,
+    bounds: Bounds = no_bounds,
+    on_behalf: str = "",
+) -> Permit:
+    """Return a way to ask for permission that tells every answer and raises on a refusal.
+
+    Args:
+        gate: settles what may be done.
+        asker: is asked.
+        tell: takes the answers.
+        bounds: of who asks, besides the rules for all.
+        on_behalf: who that is, if not the agent itself.
+    """
 
     async def permit(request: PermissionRequest) -> None:
-        word = await gate.settle(request, asker)
+        request = replace(request, on_behalf=on_behalf)
+        word = await gate.settle(request, asker, bounds=bounds)
         reason = word.reason if isinstance(word, Deny) else ""
         is_allowed = not isinstance(word, Deny)
         tell(PermissionSettled(request, is_allowed=is_allowed, rule=word.rule, reason=reason))
@@ -196,9 +312,13 @@ def _batches(
 
 
 def _result(
-    call: ToolCall, output: ToolOutput, settled: list[PermissionSettled], duration_s: float
+    call: ToolCall,
+    output: ToolOutput,
+    settled: list[PermissionSettled],
+    duration_s: float,
+    more: JsonObject,
 ) -> ToolResult:
-    facts: dict[str, JsonValue] = dict(output.metadata)
+    facts: dict[str, JsonValue] = {**output.metadata, **more}
     if output.summary:
         facts["summary"] = output.summary
     if output.diff:

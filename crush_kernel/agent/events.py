@@ -150,12 +150,15 @@ class TurnFinished:
 
     end: TurnEnd
     usage: Usage
+    """Of all requests, those of sub-agents included."""
     context_tokens: int
     """What the last request filled of the window."""
     steps: int
     tool_calls: int
     retries: int
     duration_s: float
+    cost_usd: float | None = None
+    """What `usage` costs, each model at its own price; `None` where one is not known."""
 
 
 Event = (

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import anyio
 
@@ -19,6 +19,7 @@ from crush_kernel.agent.events import (
     TextAdded,
     ToolCallWritten,
 )
+from crush_kernel.agent.meter import Meter
 from crush_kernel.agent.requests import Requests
 from crush_kernel.agent.steering import Steering
 from crush_kernel.agent.steps import (
@@ -66,11 +67,12 @@ class TurnLoop:
     steering: Steering
     emit: Emit
     limits: Limits
+    meter: Meter
+    """Of the whole turn, which may be another's than this loop's."""
     reminder: Callable[[], str]
     """What to remind the model of with the next request, empty if of nothing."""
     steps: int = 0
     empty_replies: int = 0
-    _started: float = field(default_factory=anyio.current_time)
     _has_begun: bool = False
     """Whether the model was told what it is told once a turn, and after each summary."""
     _is_full: bool = False
@@ -147,12 +149,9 @@ class TurnLoop:
         self.window.enter(replace(prompt, reminder="\n\n".join(filter(None, said))))
 
     def _so_far(self) -> SoFar:
-        usage = self.conversation.used
-        return SoFar(
+        return replace(
+            self.meter.so_far(own_requests=self.steps),
             empty_replies=self.empty_replies,
-            duration_s=anyio.current_time() - self._started,
-            cost_usd=self.requests.model.info.cost(usage) or 0.0,
-            tokens=usage.context_tokens,
             needs_summary=not self._is_full and self.window.needs_summary(),
         )
 
@@ -172,6 +171,7 @@ class TurnLoop:
     async def _request(self) -> None:
         """Send the conversation and record the reply; once more, shorter, if it does not fit."""
         self.steps += 1
+        self.meter.count_request(self.requests.model.info)
         self.emit(StepStarted(self.steps))
         try:
             try:
@@ -223,6 +223,8 @@ class TurnLoop:
         """Keep a broken reply for the reader and the next request, if it says anything."""
         if message.parts:
             self.conversation.append(message)
+        elif message.usage:
+            self.conversation.use(self.requests.model.info.label, message.usage)
 
     def _answer_open_calls(self) -> None:
         """Answer the calls of a reply that will not be run, so that none stays open."""

@@ -79,6 +79,8 @@ class SoFar:
     duration_s: float = 0.0
     cost_usd: float = 0.0
     tokens: int = 0
+    other_steps: int = 0
+    """Requests that others have sent in the same turn: sub-agents, or who runs this one."""
     needs_summary: bool = False
     """Whether the next request would fill the window too far."""
 
@@ -173,7 +175,7 @@ def _limit_reached(
     messages: tuple[Message, ...], *, so_far: SoFar, limits: Limits
 ) -> TurnError | None:
     """Return the limit that forbids another request, if one does."""
-    steps = sum(message.role == "assistant" for message in messages)
+    steps = so_far.other_steps + sum(message.role == "assistant" for message in messages)
     if limits.steps and steps >= limits.steps:
         return StepLimitReached(
             f"The turn was stopped after {limits.steps} requests.", hint=_hint("STEPS")

@@ -1,9 +1,17 @@
-"""How many tokens the tools have, as the model reads them. Pure."""
+"""The tools as the model reads them, and how many tokens they have. Pure."""
 
 import json
 
 from crush_kernel.history.estimate import tokens_of_text
 from crush_kernel.providers.base import ToolSpec
+from crush_kernel.tools.base import AnyTool
+
+
+def spec_of(tool: AnyTool) -> ToolSpec:
+    """Return `tool` as the model reads it."""
+    schema = tool.arguments.model_json_schema()
+    schema.pop("title", None)
+    return ToolSpec(name=tool.name, description=tool.description, input_schema=schema)
 
 
 def tokens_of_tools(tools: tuple[ToolSpec, ...]) -> int:

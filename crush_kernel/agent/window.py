@@ -143,7 +143,7 @@ class Window:
             is_made = True
         finally:
             if not is_made:
-                self.conversation.spend({self.info.label: summarizer.usage})
+                self.conversation.use(self.info.label, summarizer.usage)
         self.conversation.summarize(
             text_of(reply),
             todos=self.todos(),

@@ -9,7 +9,7 @@ Exactly one task writes a running turn. Each change is told to the recorder befo
 can see it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -24,6 +24,7 @@ from crush_kernel.history.context import (
     standing_summary,
 )
 from crush_kernel.history.estimate import tokens_of
+from crush_kernel.history.nested import Nested, shortened
 from crush_kernel.history.summary import (
     Kept,
     covers_of,
@@ -71,6 +72,10 @@ class Recorder(Protocol):
     def answered(self, turn: Turn, result: ToolResult) -> None:
         """Keep a result whose message is not complete yet."""
 
+    def nested(self, turn: Turn, nested: Nested) -> Nested:
+        """Keep what a sub-agent of `turn` says, and return it as it was kept: bounded, clean."""
+        ...
+
     def decided(self, turn: Turn, facts: JsonObject) -> None:
         """Keep by what right a call was made, or why it was refused."""
 
@@ -99,6 +104,10 @@ class NoRecorder:
     def answered(self, turn: Turn, result: ToolResult) -> None:
         """Do nothing."""
 
+    def nested(self, turn: Turn, nested: Nested) -> Nested:  # noqa: ARG002 - a `Recorder`
+        """Return `nested` bounded."""
+        return replace(nested, message=shortened(nested.message))
+
     def decided(self, turn: Turn, facts: JsonObject) -> None:
         """Do nothing."""
 
@@ -117,15 +126,27 @@ class NoRecorder:
 class Conversation:
     """All turns by the cells in which they stand, and the one that runs."""
 
-    def __init__(self, recorder: Recorder | None = None) -> None:
+    def __init__(
+        self,
+        recorder: Recorder | None = None,
+        *,
+        tell_spent: Callable[[str, Usage], None] = lambda _, __: None,
+    ) -> None:
+        """Begin without a turn.
+
+        Args:
+            recorder: keeps what is said.
+            tell_spent: is told of every usage that is counted, with its `provider/model`.
+        """
         self._recorder: Recorder = recorder or NoRecorder()
+        self._tell_spent = tell_spent
         self._turns: dict[str, Turn] = {}
         self._order: tuple[str, ...] | None = None
         self._running: Turn | None = None
         self._context: tuple[Message, ...] = ()
         self._above: tuple[Turn, ...] = ()
         self._spent: dict[str, Usage] = {}
-        self._used = Usage()
+        self._used: dict[str, Usage] = {}
         self._nameless = 0
 
     @property
@@ -183,9 +204,12 @@ class Conversation:
         return dict(self._spent)
 
     @property
-    def used(self) -> Usage:
-        """What the requests of the turn that began last have used, forgotten replies included."""
-        return self._used
+    def used_by_model(self) -> dict[str, Usage]:
+        """What the requests of the turn that began last have used, by `provider/model`.
+
+        Those of its sub-agents and forgotten replies included.
+        """
+        return dict(self._used)
 
     @property
     def context_tokens(self) -> int:
@@ -230,6 +254,15 @@ class Conversation:
         for label, usage in spent.items():
             self._spent[label] = self._spent.get(label, Usage()) + usage
 
+    def use(self, label: str, usage: Usage) -> None:
+        """Count what a request of the running turn has used that is in none of its messages.
+
+        That is one of a sub-agent, or one that came to nothing.
+        """
+        self._used[label] = self._used.get(label, Usage()) + usage
+        self.spend({label: usage})
+        self._tell_spent(label, usage)
+
     def name_cell(self) -> str:
         """Return a name for a cell that its front end does not name; no turn has it yet."""
         taken = self._turns.keys() | {turn.cell_id for turn in self._turns.values()}
@@ -251,7 +284,7 @@ class Conversation:
         )
         self._context = tuple(messages_of(above))
         self._above = tuple(above)
-        self._used = Usage()
+        self._used = {}
         self._recorder.began(turn)
         self._set(turn)
         for message in messages:
@@ -262,8 +295,7 @@ class Conversation:
         """Add `message` to the running turn and count what it used."""
         self._add(message)
         if message.usage:
-            self._used += message.usage
-            self.spend({f"{message.provider}/{message.model}": message.usage})
+            self.use(f"{message.provider}/{message.model}", message.usage)
 
     def summarize(
         self, text: str, *, todos: tuple[str, ...], max_request_chars: int, reply: Message
@@ -310,6 +342,10 @@ class Conversation:
     def answer(self, result: ToolResult) -> None:
         """Keep `result`, whose message will be appended when all calls have theirs."""
         self._recorder.answered(self._turn, result)
+
+    def nest(self, nested: Nested) -> Nested:
+        """Keep what a sub-agent of the running turn says, and return it as it was kept."""
+        return self._recorder.nested(self._turn, nested)
 
     def decide(self, facts: JsonObject) -> None:
         """Keep by what right something was done in the running turn, or why it was refused."""

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, assert_never
 from pydantic import JsonValue, ValidationError
 from pydantic_core import from_json, to_json
 
+from crush_kernel.history.nested import Nested
 from crush_kernel.history.plainjson import plain
 from crush_kernel.history.turn import Turn
 from crush_kernel.messages import MESSAGES, Message, ToolResult
@@ -76,7 +77,7 @@ class Published:
     content: dict[str, Any]
 
 
-Entry: TypeAlias = Began | Said | Unsaid | Answered | Drafted | Dropped | Published
+Entry: TypeAlias = Began | Said | Unsaid | Answered | Nested | Drafted | Dropped | Published
 
 Clean: TypeAlias = Callable[[JsonValue], JsonValue]
 """Takes the secrets out of JSON."""
@@ -97,6 +98,9 @@ def encode(entry: Entry) -> tuple[str, JsonValue]:
             return "unsaid", None
         case Answered(result=result):
             return "answered", _dumped(Message("tool", (result,)))
+        case Nested(call_id=call_id, agent=agent, model=model, message=message):
+            by: dict[str, JsonValue] = {"call_id": call_id, "agent": agent, "model": model}
+            return "nested", by | {"message": _dumped(message)}
         case Drafted(step=step, attempt=attempt, part=part, text=text):
             return "drafted", {"step": step, "attempt": attempt, "part": part, "text": text}
         case Dropped(step=step, attempt=attempt):
@@ -129,6 +133,13 @@ def _decode(kind: str, content: JsonValue) -> Entry | None:
                     return Answered(result)
                 case _:
                     return None
+        case "nested", {
+            "call_id": str(call_id),
+            "agent": str(agent),
+            "model": str(model),
+            "message": dict(message),
+        }:
+            return Nested(call_id, agent, model, _message(message))
         case "drafted", {
             "step": int(step),
             "attempt": int(attempt),

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from crush_kernel.history.journal import Journal
+from crush_kernel.history.nested import Nested, shortened
 from crush_kernel.history.record import read_turn, write_turn
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.sidefiles import budget_notice, caps_for, restored, spilled
@@ -55,6 +56,13 @@ class Recording:
     def answered(self, turn: Turn, result: ToolResult) -> None:
         """Keep a result whose message is not complete yet."""
         self._journal.answered(self.session, turn.id, result)
+
+    def nested(self, turn: Turn, nested: Nested) -> Nested:
+        """Keep what a sub-agent of `turn` says, and return it as it was kept: bounded, clean."""
+        (clean,) = self._redactor.redact_messages((nested.message,))
+        kept = replace(nested, message=shortened(clean))
+        self._journal.nested(self.session, turn.id, kept)
+        return kept
 
     def decided(self, turn: Turn, facts: JsonObject) -> None:
         """Keep by what right a call was made, or why it was refused."""

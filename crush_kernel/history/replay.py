@@ -20,6 +20,7 @@ from crush_kernel.history.entries import (
     Said,
     Unsaid,
 )
+from crush_kernel.history.nested import Nested, cut_short
 from crush_kernel.history.outputs import Output, apply_output, saved_outputs, without_widgets
 from crush_kernel.history.summary import sealed, standing_in
 from crush_kernel.history.turn import Turn, digest_of
@@ -54,8 +55,9 @@ def fold(turn_id: str, entries: Iterable[Entry]) -> Replayed:
         turn_id: names the turn if nothing tells how it began.
         entries: of this turn, oldest first.
 
-    Calls that have no result stay without; `history.repair` answers them. Results that came
-    one by one stand in the order of the calls. Of a reply that was being written, the text
+    Calls that have no result stay without; `history.repair` answers them. Those of sub-agents
+    have one that tells what the sub-agent had done. Results that came one by one stand in the
+    order of the calls. Of a reply that was being written, the text
     of its last attempt is kept.
     """
     state = _State(_named(turn_id))
@@ -74,6 +76,8 @@ class _State:
     """The results that no message holds yet, by call; the first of a call counts."""
     answered: set[str] = field(default_factory=set[str])
     """The calls of the last reply whose results messages hold."""
+    nested: dict[str, list[Nested]] = field(default_factory=dict[str, list[Nested]])
+    """What sub-agents of the last reply have said, by the call that started them."""
     drafts: list[Drafted] = field(default_factory=list[Drafted])
     """Of one attempt, the latest."""
     replies: int = 0
@@ -91,8 +95,9 @@ class _State:
             case Unsaid():
                 self._unsay()
             case Answered(result=result):
-                if result.call_id not in self.answered:
-                    self.answers.setdefault(result.call_id, result)
+                self._answer(result)
+            case Nested(call_id=call_id):
+                self.nested.setdefault(call_id, []).append(entry)
             case Drafted():
                 self._draft(entry)
             case Dropped(step=step, attempt=attempt):
@@ -109,6 +114,9 @@ class _State:
         messages = list(self.messages)
         if messages:
             messages[-1] = _with_printed(messages[-1], outputs)
+        for call_id, said in self.nested.items():
+            if call_id in self._called():
+                self._answer(cut_short(call_id, said))
         if self.answers:
             messages.append(self._results())
         if parts := tuple(_parts(self.drafts)):
@@ -130,7 +138,7 @@ class _State:
     def _begin(self, turn: Turn) -> None:
         self.turn = turn
         self.messages = list(turn.messages)
-        self.answers, self.answered = {}, set()
+        self.answers, self.answered, self.nested = {}, set(), {}
         self.drafts, self.outputs = [], []
         self.replies, self.changes = 0, 0
 
@@ -138,7 +146,7 @@ class _State:
         if message.role == "assistant":
             if self.answers:
                 self.messages.append(self._results())
-            self.answers, self.answered = {}, set()
+            self.answers, self.answered, self.nested = {}, set(), {}
             self.drafts = []
             self.replies += 1
         for part in message.parts:
@@ -147,6 +155,10 @@ class _State:
                 self.answered.add(part.call_id)
         self.messages.append(message)
         self.changes += 1
+
+    def _answer(self, result: ToolResult) -> None:
+        if result.call_id not in self.answered:
+            self.answers.setdefault(result.call_id, result)
 
     def _unsay(self) -> None:
         if self.messages:
@@ -164,10 +176,14 @@ class _State:
             self.drafts = []
         self.drafts.append(draft)
 
+    def _called(self) -> list[str]:
+        """Return the calls of the last reply, in its order."""
+        reply = next((m for m in reversed(self.messages) if m.role == "assistant"), None)
+        return [call.id for call in calls_of(reply)] if reply else []
+
     def _results(self) -> Message:
         """Return the message of the results that came one by one."""
-        reply = next((m for m in reversed(self.messages) if m.role == "assistant"), None)
-        order = [call.id for call in calls_of(reply)] if reply else []
+        order = self._called()
         known = [
             self.answers[call_id] for call_id in dict.fromkeys(order) if call_id in self.answers
         ]

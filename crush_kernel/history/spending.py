@@ -7,6 +7,7 @@ the larger one is right, since what was spent stays spent.
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from crush_kernel.history.nested import summed
 from crush_kernel.history.notebook import NotebookContents
 from crush_kernel.history.turn import Turn
 from crush_kernel.messages import Usage
@@ -22,14 +23,8 @@ def spent_on(contents: NotebookContents) -> Spending:
 
 
 def spent_in(turns: Iterable[Turn]) -> Spending:
-    """Return what the requests of `turns` have used."""
-    spent: dict[str, Usage] = {}
-    for turn in turns:
-        for message in turn.messages:
-            if message.usage:
-                label = f"{message.provider}/{message.model}"
-                spent[label] = spent.get(label, Usage()) + message.usage
-    return spent
+    """Return what the requests of `turns` have used, those of sub-agents included."""
+    return summed(pair for turn in turns for pair in turn.spent.items())
 
 
 def beyond(spent: Spending, known: Spending) -> dict[str, Usage]:

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from pydantic import JsonValue
 
+from crush_kernel.history.nested import spent_by, summed
 from crush_kernel.messages import (
     JsonObject,
     Media,
@@ -76,8 +77,13 @@ class Turn:
 
     @property
     def usage(self) -> Usage:
-        """What all requests of the turn used."""
-        return sum((m.usage for m in self.messages if m.usage), Usage())
+        """What all requests of the turn used, those of its sub-agents included."""
+        return sum(self.spent.values(), Usage())
+
+    @property
+    def spent(self) -> dict[str, Usage]:
+        """The same by `provider/model`."""
+        return summed(pair for message in self.messages for pair in spent_by(message))
 
 
 def digest_of(messages: Iterable[Message]) -> str:

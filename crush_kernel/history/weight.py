@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from pydantic import JsonValue
+
 from crush_kernel.messages import (
     JsonObject,
     Media,
@@ -39,4 +41,15 @@ def _weight(part: Part) -> int:
 
 
 def _texts(data: JsonObject) -> int:
-    return sum(len(value) for value in data.values() if isinstance(value, str))
+    """Return how many characters the texts in `data` have, at any depth."""
+    count = 0
+    waiting: list[JsonValue] = list(data.values())
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            count += len(value)
+        elif isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+    return count

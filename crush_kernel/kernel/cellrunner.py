@@ -456,7 +456,7 @@ def footer_of(turn: TurnFinished, info: ModelInfo, notes: tuple[str, ...]) -> Fo
         context_tokens=turn.context_tokens,
         context_window=info.context_window,
         usage=turn.usage,
-        cost_usd=info.cost(turn.usage),
+        cost_usd=turn.cost_usd,
         tool_calls=turn.tool_calls,
         notes=notes,
     )

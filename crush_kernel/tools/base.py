@@ -15,8 +15,9 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from crush_kernel.errors import ToolError
 from crush_kernel.messages import JsonObject, Media
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.rules import Bounds, PermissionRequest, no_bounds
 
 MAX_OUTPUT_BYTES = 30_000
 """What one tool result may bring into the context; `limit_output` cuts what is longer."""
@@ -42,6 +43,53 @@ KeepVersion = Callable[[Path, bytes | None, bytes | None], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Delegation:
+    """A task for a sub-agent: another conversation with a model, inside one tool call."""
+
+    agent: str
+    """Its name: `task`, `web reader`, or that of a custom one."""
+    prompt: str
+    system: str
+    """Its system prompt."""
+    tools: "tuple[AnyTool, ...]"
+    """What it may call; those that are the agent's own are not handed over."""
+    model: str = "large"
+    """`large` is the one in use, `small` the one beside it; else a label such as users write."""
+    reminder: str = ""
+    """What holds only now, such as the date."""
+    bounds: Bounds = no_bounds
+    """What it may do without a question, and never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delegated:
+    """What came of a delegation; what was done stands in the result of the call."""
+
+    text: str
+    """All text of the last reply; if it failed, what was said until then. May be empty."""
+    model: str
+    """Who did it, as `provider/model`."""
+    failure: str = ""
+    """Why it ended before it was done, in sentences."""
+    steps: int = 0
+    """Requests to the model."""
+    tool_calls: int = 0
+    activity: tuple[str, ...] = ()
+    """What it did, a line each call, oldest first."""
+    notes: tuple[str, ...] = ()
+    """What the caller should know besides, a sentence each."""
+
+
+Delegate = Callable[[Delegation], Awaitable[Delegated]]
+"""Has a sub-agent do a task, one a call. Cancelling ends it; what it did by then is kept."""
+
+
+async def nobody_to_delegate_to(delegation: Delegation) -> Delegated:
+    """Refuse: sub-agents have none of their own."""
+    raise ToolError(f"The agent {delegation.agent!r} cannot be started from here.")
+
+
+@dataclass(frozen=True, slots=True)
 class ToolContext:
     """What one call may use."""
 
@@ -51,6 +99,7 @@ class ToolContext:
     """Shows the last lines of what the tool has printed so far; cheap, call it at will."""
     keep_version: KeepVersion
     """Keeps a file as it was and as it will be; to be called before it is written."""
+    delegate: Delegate = nobody_to_delegate_to
 
 
 @dataclass(frozen=True, slots=True)
