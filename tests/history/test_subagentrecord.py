@@ -10,19 +10,14 @@ from pydantic import JsonValue
 from crush_kernel.history.subagentrecord import (
     KEY,
     MAX_NAME_CHARS,
-    MAX_RECORD_CHARS,
-    MAX_TEXT_CHARS,
     NestedCall,
     SubagentRecord,
     nested_calls,
-    shortened,
     subagent_of,
     write_subagent,
 )
 from crush_kernel.messages import (
-    Media,
     Message,
-    Reasoning,
     Text,
     ToolCall,
     ToolResult,
@@ -50,10 +45,6 @@ def read(value: JsonValue) -> SubagentRecord | None:
 
 def written(record: SubagentRecord) -> JsonValue:
     return json.loads(json.dumps(dict(write_subagent(record))))
-
-
-def results_of(record: SubagentRecord) -> list[ToolResult]:
-    return [each.result for each in nested_calls(record) if each.result is not None]
 
 
 def test_a_record_comes_back_as_it_was_written() -> None:
@@ -115,43 +106,6 @@ def test_of_two_results_of_a_call_the_first_counts_and_a_call_may_have_none() ->
     messages = (Message("assistant", (CALL, other)), Message("tool", (RESULT, second)))
     record = SubagentRecord("task", "", messages=messages)
     assert list(nested_calls(record)) == [NestedCall(CALL, RESULT), NestedCall(other, None)]
-
-
-def test_a_record_is_short_whatever_the_sub_agent_has_read() -> None:
-    calls = tuple(ToolCall(f"c{n}", "view", '{"content": "' + "x" * 50_000) for n in range(200))
-    results = tuple(
-        ToolResult(
-            call.id,
-            "y" * 50_000,
-            media=(Media("image/png", "A" * 50_000, name="a.png"),),
-            metadata={"summary": "9 lines", KEY: written(RECORD), "diff": "+" * 50_000},
-        )
-        for call in calls
-    )
-    thought = Reasoning("z" * 50_000, provider_data={"signature": "s" * 50_000})
-    messages = (Message("assistant", (thought, *calls)), Message("tool", results))
-    record = SubagentRecord("task", "acme/big", messages=messages)
-    assert len(json.dumps(written(record))) < 2 * MAX_RECORD_CHARS
-    found = read(written(record))
-    assert found is not None
-    kept = results_of(found)
-    assert len(kept) == 200
-    assert kept[0].metadata["summary"] == "9 lines"
-    assert KEY not in kept[0].metadata
-    assert [media.name for media in kept[0].media] == ["a.png"]
-
-
-@given(st.lists(st.text(max_size=3 * MAX_TEXT_CHARS), max_size=6))
-def test_what_is_short_stays_as_it_is(texts: list[str]) -> None:
-    messages = tuple(Message("assistant", (Text(text),)) for text in texts)
-    short = shortened(messages)
-    assert all(
-        len(part.text) <= MAX_TEXT_CHARS
-        for m in short
-        for part in m.parts
-        if isinstance(part, Text)
-    )
-    assert shortened(short) == short
 
 
 _NAMES = st.sampled_from(
