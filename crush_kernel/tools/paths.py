@@ -62,6 +62,19 @@ class PathPolicy:
         _check(text)
         return self.target(self.cwd / _expand_home(text))
 
+    def named(self, text: str) -> str:
+        """Return a path that the model wrote as people should see it; never looks at the disk.
+
+        It may lead somewhere else, by a link.
+        """
+        try:
+            _check(text)
+            path = os.path.normpath(self.cwd / _expand_home(text))
+        except ToolError:
+            return printable(text)
+        is_inside = self._is_inside(Path(path))
+        return printable(os.path.relpath(path, self.cwd) if is_inside else path)
+
     def target(self, path: Path) -> Target:
         """Return `path`, which is absolute, as a target.
 

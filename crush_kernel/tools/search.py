@@ -21,6 +21,8 @@ from crush_kernel.tools.ripgrep import Outcome, run_ripgrep
 
 MAX_RESULTS = 100
 TIMEOUT_S = 20.0
+MAX_GLOB_CHARACTERS = 4_096
+"""As long as a path can be."""
 
 ALL_FILES = parse_glob("**")
 
@@ -81,6 +83,11 @@ def understand(pattern: str) -> Glob:
     Raises:
         ToolError: it is none; the message says why.
     """
+    if len(pattern) > MAX_GLOB_CHARACTERS:
+        raise ToolError(
+            f"The glob has {len(pattern):,} characters, more than the {MAX_GLOB_CHARACTERS:,} "
+            "that are understood. Search with a shorter one."
+        )
     try:
         return parse_glob(pattern)
     except BadGlob as error:
