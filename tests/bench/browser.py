@@ -1,10 +1,11 @@
 """How busy the page's main thread is while a reply streams in at 250 tokens a second."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, cast
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 from tests.bench.report import Row, Scale, Skipped
 from tests.browser.conftest import ARGUMENTS
@@ -22,10 +23,10 @@ _PARAGRAPH = (
 )
 
 
-class _Metrics(Protocol):
+class Session(Protocol):
     """As much of a `CDPSession`, whose own types are partly unknown, as is needed."""
 
-    def send(self, method: str, params: dict[str, str] | None = None) -> Any:  # noqa: ANN401
+    def send(self, method: str, params: Mapping[str, object] | None = None) -> Any:  # noqa: ANN401
         """Return whatever Chromium answers."""
 
 
@@ -51,7 +52,7 @@ def measure(scale: Scale) -> tuple[Row | Skipped, ...]:
 
 def _measured(notebook: Notebook, seconds: int) -> tuple[Row, ...]:
     page = notebook.page
-    metrics = cast("_Metrics", page.context.new_cdp_session(page))
+    metrics = session_of(page)
     # CPU time of the thread, which other programs on this machine do not stretch.
     metrics.send("Performance.enable", {"timeDomain": "threadTicks"})
     notebook.start(0)
@@ -71,7 +72,12 @@ def _tokens(notebook: Notebook) -> int:
     return shown.count("rounded") * len(_PARAGRAPH.split())
 
 
-def _busy_percent(notebook: Notebook, metrics: _Metrics, seconds: int) -> float:
+def session_of(page: Page) -> Session:
+    """Return the way to Chromium's own tools for a page."""
+    return cast("Session", page.context.new_cdp_session(page))
+
+
+def _busy_percent(notebook: Notebook, metrics: Session, seconds: int) -> float:
     before = _values(metrics)
     notebook.page.wait_for_timeout(seconds * 1_000)
     after = _values(metrics)
@@ -79,6 +85,6 @@ def _busy_percent(notebook: Notebook, metrics: _Metrics, seconds: int) -> float:
     return 100 * busy / (after["Timestamp"] - before["Timestamp"])
 
 
-def _values(metrics: _Metrics) -> dict[str, float]:
+def _values(metrics: Session) -> dict[str, float]:
     found = metrics.send("Performance.getMetrics")["metrics"]
     return {each["name"]: each["value"] for each in found}
