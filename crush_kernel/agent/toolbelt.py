@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from crush_kernel.prompt.skills import SkillFiles
 from crush_kernel.shell.jobs import Jobs
 from crush_kernel.tools.base import AnyTool, erase
-from crush_kernel.tools.bash import bash_tool
+from crush_kernel.tools.bash import NoWatch, Watch, bash_tool
 from crush_kernel.tools.edit import edit_tool
-from crush_kernel.tools.filechange import OpenNotebook
+from crush_kernel.tools.filechange import Files, OpenNotebook
 from crush_kernel.tools.glob import glob_tool
 from crush_kernel.tools.grep import grep_tool
 from crush_kernel.tools.jobkill import job_kill_tool
@@ -39,27 +39,29 @@ class ToolBelt:
     notebook: OpenNotebook
     """Tells where the notebook is whose cells run."""
     tracker: ReadTracker = field(default_factory=ReadTracker)
+    watch: Watch = field(default_factory=NoWatch)
+    """Finds out what commands change."""
 
     def for_agent(self) -> tuple[AnyTool, ...]:
         """Return the tools of the agent itself."""
         return (*self._files(), *self._shell(), *self._others())
 
     def _files(self) -> tuple[AnyTool, ...]:
-        paths, tracker, notebook = self.paths, self.tracker, self.notebook
+        files, paths = Files(self.paths, self.tracker, notebook=self.notebook), self.paths
         return (
-            erase(view_tool(paths, tracker, accepts=self.accepts, skills=self.skills)),
+            erase(view_tool(files, accepts=self.accepts, skills=self.skills)),
             erase(ls_tool(paths)),
             erase(glob_tool(paths)),
-            erase(grep_tool(paths)),
-            erase(edit_tool(paths, tracker, notebook=notebook)),
-            erase(multiedit_tool(paths, tracker, notebook=notebook)),
-            erase(write_tool(paths, tracker, notebook=notebook)),
-            erase(notebook_edit_tool(paths, tracker, notebook=notebook)),
+            erase(grep_tool(paths, tracker=self.tracker)),
+            erase(edit_tool(files)),
+            erase(multiedit_tool(files)),
+            erase(write_tool(files)),
+            erase(notebook_edit_tool(files)),
         )
 
     def _shell(self) -> tuple[AnyTool, ...]:
         return (
-            erase(bash_tool(self.jobs, self.paths)),
+            erase(bash_tool(self.jobs, self.paths, self.watch)),
             erase(job_output_tool(self.jobs)),
             erase(job_kill_tool(self.jobs)),
         )

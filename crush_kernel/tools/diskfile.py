@@ -18,6 +18,7 @@ from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
 from crush_kernel.files.opening import open_real
 from crush_kernel.tools.paths import kind_of, reason
+from crush_kernel.tools.tracker import Stamp
 
 MAX_EDIT_BYTES = 10_000_000
 """The largest file that is edited: its text and its diff are held in memory several times."""
@@ -30,6 +31,8 @@ class DiskFile:
     data: bytes
     hard_links: int
     """How many names the file has; a replacement takes this one away from the others."""
+    stamp: Stamp
+    """From before it was read."""
 
 
 def read_file(path: Path, *, max_bytes: int = MAX_EDIT_BYTES) -> DiskFile | None:
@@ -54,7 +57,7 @@ def read_file(path: Path, *, max_bytes: int = MAX_EDIT_BYTES) -> DiskFile | None
             f"{_name(path)} is larger than {max_bytes // 1_000_000} MB, too large to edit here; "
             "change it with a command such as sed."
         )
-    return DiskFile(data, facts.st_nlink)
+    return DiskFile(data, hard_links=facts.st_nlink, stamp=Stamp.of(facts))
 
 
 def require_writable(path: Path) -> None:

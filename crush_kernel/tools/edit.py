@@ -15,20 +15,9 @@ from crush_kernel.tools.base import (
     ToolOutput,
     description_of,
 )
-from crush_kernel.tools.filechange import (
-    AfterWrite,
-    Files,
-    OpenNotebook,
-    Proposal,
-    Snapshot,
-    no_notebook,
-    require_text,
-    say_nothing,
-    unread,
-)
-from crush_kernel.tools.paths import PathPolicy
+from crush_kernel.tools.filechange import Files, Proposal, require_text
+from crush_kernel.tools.snapshot import Snapshot, changed_since, unread, unseen
 from crush_kernel.tools.textedit import Rejected, Replaced, replace_text
-from crush_kernel.tools.tracker import ReadTracker
 
 REINDENTED = (
     "old_string matched only after correcting its whitespace, and new_string was indented like "
@@ -55,15 +44,8 @@ class EditArguments(Arguments):
     )
 
 
-def edit_tool(
-    paths: PathPolicy,
-    tracker: ReadTracker,
-    *,
-    after_write: AfterWrite = say_nothing,
-    notebook: OpenNotebook = no_notebook,
-) -> Tool[EditArguments]:
-    """Return the tool; `tracker` is the one that `view` and `write` use, too."""
-    files = Files(paths, tracker, after_write, notebook)
+def edit_tool(files: Files) -> Tool[EditArguments]:
+    """Return the tool, which changes `files`."""
 
     async def run(arguments: EditArguments, context: ToolContext) -> ToolOutput:
         require_text("old_string", arguments.old_string)
@@ -101,14 +83,17 @@ def _propose(files: Files, before: Snapshot, arguments: EditArguments) -> Propos
     outcome = replace_text(before.text, old, new, replace_all=arguments.replace_all)
     if before.state == "stale" and not is_safe_on_stale(outcome, replace_all=arguments.replace_all):
         region = outcome.reason if isinstance(outcome, Rejected) else ""
-        raise files.changed_since(before, region)
+        raise changed_since(files.tracker, before, region)
     match outcome:
         case Replaced():
+            if refusal := unseen(before.known.lines, outcome.changes):
+                raise ToolError(f"{before.target.shown}: nothing was written. {refusal}")
             return Proposal(
                 outcome.text,
                 verb="edit",
                 report=_report(outcome, before),
                 is_guess=outcome.is_reindented,
+                seen=before.known.lines.changed(outcome.changes, adds=True),
             )
         case Rejected():
             raise ToolError(f"{before.target.shown}: {shown(outcome.reason)}")

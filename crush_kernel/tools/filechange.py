@@ -8,7 +8,7 @@ make a folder.
 
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from anyio.to_thread import run_sync
@@ -17,7 +17,6 @@ from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
 from crush_kernel.files.textfile import (
     NEW_FILE,
-    TextFormat,
     decode,
     detect,
     encode,
@@ -27,13 +26,18 @@ from crush_kernel.files.textfile import (
 from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.tools.base import KeepVersion, ToolContext, ToolOutput, limit_output
 from crush_kernel.tools.diskfile import MAX_EDIT_BYTES, read_file, replace_file, require_writable
-from crush_kernel.tools.notebooktext import SUFFIX, NoNotebook, listing, read_notebook
+from crush_kernel.tools.lineset import EVERY_LINE, LineSet
+from crush_kernel.tools.notebooktext import NoNotebook, read_notebook
 from crush_kernel.tools.paths import PathPolicy, Target
+from crush_kernel.tools.snapshot import (
+    MAX_CHANGES,
+    Snapshot,
+    is_called_notebook,
+    knowledge,
+    require_seen,
+)
 from crush_kernel.tools.textdiff import Diff, unified_diff
-from crush_kernel.tools.tracker import FileState, ReadTracker
-
-_MAX_CHANGES = 6_000
-"""Bytes of a diff that a tool result shows the model."""
+from crush_kernel.tools.tracker import WHOLE, ReadTracker
 
 MAX_NOTEBOOK_BYTES = 50_000_000
 """The largest notebook that is changed: it is outputs for the most part, which are not compared."""
@@ -41,8 +45,11 @@ MAX_NOTEBOOK_BYTES = 50_000_000
 NOTEBOOK_TOOL = "notebook_edit"
 """What changes the cells of notebooks; the other tools change text only."""
 
-AfterWrite = Callable[[Path], Awaitable[str]]
-"""Called with the real path of every file written; what it returns is added to the result."""
+Comment = Callable[[Path], Awaitable[str]]
+"""Called with the real path of a file; what it returns is added to the result. It bounds by
+itself how long it takes."""
+
+AfterWrite = Comment
 
 OpenNotebook = Callable[[], Path | None]
 """Tells where the notebook is whose cells run now; `None` if nobody knows."""
@@ -53,25 +60,9 @@ def no_notebook() -> Path | None:
     return None
 
 
-async def say_nothing(path: Path) -> str:  # noqa: ARG001 - an `AfterWrite`
+async def say_nothing(path: Path) -> str:  # noqa: ARG001 - a `Comment`
     """Return no words about `path`."""
     return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A place where a text file is, or can be, as it was at one moment."""
-
-    target: Target
-    data: bytes | None
-    """The bytes of the file, or `None` if there is none."""
-    text: str
-    """What they say; empty if there is no file."""
-    text_format: TextFormat
-    state: FileState
-    """Whether the model knows this content; `fresh` if there is none to know."""
-    notes: tuple[str, ...]
-    """What one should know before and after it is replaced, one line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +77,8 @@ class Proposal:
     """What was done, for the model, to go after the path: `replaced 1 place, on line 3`."""
     is_guess: bool = False
     """Whether the model should look at what came out of it."""
+    seen: LineSet = EVERY_LINE
+    """Which lines of the text the model knows, since it was shown or has written them."""
     compared: tuple[str | None, str] | None = None
     """What people compare instead of the texts, before and after; `None` before is no file."""
 
@@ -95,9 +88,12 @@ class Files:
     """Loads and changes files under one path policy, remembering what the model has seen."""
 
     paths: PathPolicy
-    tracker: ReadTracker
-    after_write: AfterWrite = say_nothing
+    tracker: ReadTracker = field(default_factory=ReadTracker)
+    after_write: Comment = say_nothing
+    """Has something to say of text that was written."""
     notebook: OpenNotebook = no_notebook
+    after_read: Comment = say_nothing
+    """Has something to say of text that was viewed."""
 
     async def load(self, file_path: str, *, by_cells: bool = False) -> Snapshot:
         """Return what is at `file_path` now.
@@ -123,7 +119,7 @@ class Files:
         require_writable(target.path)
         notes = _link_notes(file_path, target, self.paths.cwd)
         if file is None:
-            return Snapshot(target, None, "", NEW_FILE, "fresh", (*notes, *_folder_notes(target)))
+            return Snapshot(target, None, "", NEW_FILE, WHOLE, (*notes, *_folder_notes(target)))
         if (text_format := detect(file.data)) is None:
             raise ToolError(
                 f"{target.shown} is a binary file of {len(file.data)} bytes; only text can be "
@@ -131,23 +127,27 @@ class Files:
             )
         if file.hard_links > 1:
             notes += (f"{file.hard_links} hard links: the other names keep the old content",)
+        text = decode(file.data, text_format)
         return Snapshot(
             target=target,
             data=file.data,
-            text=decode(file.data, text_format),
+            text=text,
             text_format=text_format,
-            state=self.tracker.state_of(target.path, file.data) if file.data else "fresh",
+            known=knowledge(self.tracker, target, file.data, text, file.stamp),
             notes=notes,
         )
 
+    def is_open_notebook(self, target: Target) -> bool:
+        """Return whether `target` is the notebook whose cells run."""
+        return is_at(self.notebook, target.path)
+
     def _require_other_than_the_notebook(self, target: Target) -> None:
         """Refuse to write behind the back of the front end, which has unsaved work of its own."""
-        notebook = self.notebook()
-        if notebook is not None and _is_same_file(notebook, target.path):
+        if self.is_open_notebook(target):
             raise ToolError(
                 f"{target.shown} is the notebook in which you run. It is open: what is written "
                 "to its file would be lost or would undo what is not saved yet, so nothing was "
-                "written. Say in your reply what the user should change in which cell."
+                f"written. {NOTEBOOK_TOOL} changes its cells."
             )
 
     async def change(
@@ -181,10 +181,12 @@ class Files:
         )
         async with self.tracker.lock(target.path):
             # Once begun it is finished, whoever has lost interest.
-            await run_sync(self._commit, before, data, context.keep_version)
+            await run_sync(self._commit, before, data, proposal.seen, context.keep_version)
         return await self._output(before, proposal, diff)
 
-    def _commit(self, before: Snapshot, data: bytes, keep_version: KeepVersion) -> None:
+    def _commit(
+        self, before: Snapshot, data: bytes, seen: LineSet, keep_version: KeepVersion
+    ) -> None:
         """Replace the file if it still is what `before` says; in one go, in one thread."""
         target = before.target
         limit = MAX_NOTEBOOK_BYTES if is_called_notebook(target) else MAX_EDIT_BYTES
@@ -199,7 +201,7 @@ class Files:
         replace_file(target.path, data)
         # Of a stale file, what others changed is still unknown to the model.
         if before.state == "fresh":
-            self.tracker.record(target.path, data)
+            self.tracker.record(target.path, data, seen, has_cut=before.known.has_cut)
 
     async def _output(self, before: Snapshot, proposal: Proposal, diff: Diff) -> ToolOutput:
         encoding = before.text_format.encoding
@@ -207,7 +209,7 @@ class Files:
             f"{before.target.shown}: {proposal.report}.",
             f"Its encoding, {encoding}, was kept." if encoding != "utf-8" else "",
             *(f"Note: {note}." for note in before.notes),
-            limit_output(diff.text, max_bytes=_MAX_CHANGES) if proposal.is_guess else "",
+            limit_output(diff.text, max_bytes=MAX_CHANGES) if proposal.is_guess else "",
             await self.after_write(before.target.path),
         )
         return ToolOutput(
@@ -218,55 +220,17 @@ class Files:
         )
 
     def require_seen(self, before: Snapshot) -> None:
-        """Refuse to touch what the model has not seen as it is now.
+        """Refuse to replace what the model has not seen as it is now, and all of it.
 
         Raises:
-            ToolError: the file was not viewed yet, or has changed since.
+            ToolError: the file was not viewed yet, or only in part, or has changed since.
         """
-        if before.state == "unread":
-            raise unread(before)
-        if before.state == "stale":
-            raise self.changed_since(before)
-
-    def changed_since(self, before: Snapshot, region: str = "") -> ToolError:
-        """Return the error for a file that is not what the model last saw.
-
-        It tells what has changed, if that is known and short, and then the file counts as
-        seen; else it shows `region`, some of the text as it is now.
-        """
-        said = (
-            f"{before.target.shown} has changed on disk since you last viewed it, so nothing "
-            "was written."
-        )
-        # Outside the project, leave to read was given for what was there then.
-        if before.data is None or before.target.is_outside:
-            return ToolError(f"{said} View it again.")
-        changes = self._changes(before)
-        if 0 < len(changes.encode()) <= _MAX_CHANGES:
-            self.tracker.record(before.target.path, before.data)
-            return ToolError(f"{said} Repeat the call with these changes in mind:\n{changes}")
-        return ToolError(f"{said} View it again.\n{shown(region)}".rstrip())
-
-    def _changes(self, before: Snapshot) -> str:
-        """Return the diff from what the model saw to what there is, or nothing."""
-        seen = self.tracker.seen(before.target.path)
-        seen_format = None if seen is None else detect(seen)
-        if seen is None or seen_format is None:
-            return ""
-        old, new = shown(decode(seen, seen_format)), shown(before.text)
-        if is_called_notebook(before.target):
-            try:
-                old, new = listing(read_notebook(old)), listing(read_notebook(new))
-            except NoNotebook:
-                return ""
-        return unified_diff(before.target.shown, old, new).text
+        require_seen(self.tracker, before)
 
     def describe(self, file_path: str) -> str:
         """Return `file_path` as a person should see it."""
-        try:
-            return self.paths.resolve(file_path).shown
-        except ToolError:
-            return printable(file_path)
+        # The disk is not asked: a call is shown before it is known whether the disk answers.
+        return self.paths.named(file_path)
 
 
 def require_text(name: str, text: str) -> None:
@@ -281,19 +245,6 @@ def require_text(name: str, text: str) -> None:
         raise ToolError(
             f"{name} contains half a character (a lone surrogate). Write the whole character."
         )
-
-
-def unread(before: Snapshot) -> ToolError:
-    """Return the error for a file that the model has not seen; it tells nothing of it."""
-    return ToolError(
-        f"{before.target.shown} exists but was not viewed yet, so nothing was written. "
-        "View it first."
-    )
-
-
-def is_called_notebook(target: Target) -> bool:
-    """Return whether `target` is named like a notebook."""
-    return target.path.suffix.lower() == SUFFIX
 
 
 def _require_no_notebook(before: Snapshot) -> None:
@@ -319,6 +270,12 @@ def _require_notebook(target: Target, text: str) -> None:
             f"{target.shown} would be no notebook: {error}. Nothing was written. Insert its "
             f"first cell with {NOTEBOOK_TOOL}, which makes the file."
         ) from error
+
+
+def is_at(notebook: OpenNotebook, path: Path) -> bool:
+    """Return whether `notebook` is the one at `path`, a real one."""
+    known = notebook()
+    return known is not None and _is_same_file(known, path)
 
 
 def _is_same_file(one: Path, other: Path) -> bool:

@@ -22,6 +22,7 @@ from crush_kernel.tools.media import MAX_FILE_BYTES
 from crush_kernel.tools.mediatype import MEDIA_TYPES, media_type_of
 from crush_kernel.tools.paths import Target, kind_of, reason
 from crush_kernel.tools.sections import Section, SectionReader
+from crush_kernel.tools.tracker import Stamp
 
 MAX_TEXT_BYTES = 200 * 1024
 """What a section of lines may come to."""
@@ -44,6 +45,8 @@ class TextContent:
     """Bytes of the whole file."""
     whole: bytes | None
     """The whole file, if it is small enough to be edited."""
+    stamp: Stamp
+    """Of the file, from before it was read."""
 
     @property
     def line_encoding(self) -> str:
@@ -101,8 +104,8 @@ def read_content(target: Target, *, offset: int, limit: int) -> Content:
             chunks = chunks_of(file.read)
             start = _take(chunks, _HEAD_BYTES if size > MAX_EDIT_BYTES else MAX_EDIT_BYTES + 1)
             if size <= MAX_EDIT_BYTES and len(start) <= MAX_EDIT_BYTES:
-                return _read_whole(start, offset=offset, limit=limit)
-            return _read_large(start, chunks, size, offset=offset, limit=limit)
+                return _read_whole(start, Stamp.of(status), offset=offset, limit=limit)
+            return _read_large(start, chunks, Stamp.of(status), offset=offset, limit=limit)
     except OSError as error:
         raise ToolError(f"{target.shown} cannot be read: {reason(error)}.") from error
 
@@ -123,7 +126,7 @@ def _take(chunks: Iterator[bytes], size: int) -> bytes:
     return b"".join(taken)
 
 
-def _read_whole(data: bytes, *, offset: int, limit: int) -> Content:
+def _read_whole(data: bytes, stamp: Stamp, *, offset: int, limit: int) -> Content:
     media_type = media_type_of(data)
     if media_type in MEDIA_TYPES:
         return MediaContent(media_type, size=len(data), data=data)
@@ -133,14 +136,14 @@ def _read_whole(data: bytes, *, offset: int, limit: int) -> Content:
     reader = _reader(text_format, offset, limit)
     reader.feed(_transcoder(text_format)(data[len(text_format.bom) :]))
     section = reader.section(is_whole=True)
-    return TextContent(section, format=text_format, size=len(data), whole=data)
+    return TextContent(section, format=text_format, size=len(data), whole=data, stamp=stamp)
 
 
 def _read_large(
-    start: bytes, rest: Iterator[bytes], size: int, *, offset: int, limit: int
+    start: bytes, rest: Iterator[bytes], stamp: Stamp, *, offset: int, limit: int
 ) -> Content:
     """Return what a file that begins with `start` is, reading no more of it than needed."""
-    media_type = media_type_of(start)
+    size, media_type = stamp.size, media_type_of(start)
     if media_type in MEDIA_TYPES:
         more = _take(rest, MAX_FILE_BYTES + 1 - len(start))
         return MediaContent(media_type, size=size, data=start + more)
@@ -153,7 +156,7 @@ def _read_large(
     is_countable = size <= MAX_COUNTED_BYTES
     is_whole = _feed(reader, map(transcode, rest), is_countable=is_countable)
     section = reader.section(is_whole=is_whole)
-    return TextContent(section, format=text_format, size=size, whole=None)
+    return TextContent(section, format=text_format, size=size, whole=None, stamp=stamp)
 
 
 def _feed(reader: SectionReader, chunks: Iterator[bytes], *, is_countable: bool) -> bool:

@@ -6,6 +6,7 @@ then the newest of them are read for their lines, no more than can be shown.
 
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -29,7 +30,8 @@ from crush_kernel.tools.base import (
 from crush_kernel.tools.candidates import Selection
 from crush_kernel.tools.globs import anywhere
 from crush_kernel.tools.ignore import IgnoreRules
-from crush_kernel.tools.matches import MAX_COLUMNS, Hit, MatchParser, excerpt
+from crush_kernel.tools.lineset import LineSet
+from crush_kernel.tools.matches import MAX_COLUMNS, Hit, MatchParser, excerpt, is_cut
 from crush_kernel.tools.paths import PathPolicy, Target, kind_of
 from crush_kernel.tools.ripgrep import Outcome, find_ripgrep, run_ripgrep
 from crush_kernel.tools.search import (
@@ -46,8 +48,12 @@ from crush_kernel.tools.search import (
     understand,
     with_notes,
 )
+from crush_kernel.tools.tracker import ReadTracker, Stamp
 
 MAX_CONTEXT = 20
+
+_TICK_NS = 20_000_000
+"""How coarse the times of files may be: two changes within a tick can have the same time."""
 
 _PRINTING = (
     *("--null", "--no-heading", "--with-filename", "--line-number", "--column", "--byte-offset"),
@@ -87,15 +93,23 @@ class _Lines:
 def grep_tool(
     paths: PathPolicy,
     *,
+    tracker: ReadTracker | None = None,
     ripgrep: Callable[[], Path] = find_ripgrep,
     timeout_s: float = TIMEOUT_S,
 ) -> Tool[GrepArguments]:
-    """Return the tool, each of whose two steps takes `timeout_s` at most."""
+    """Return the tool, each of whose two steps takes `timeout_s` at most.
+
+    Args:
+        paths: where it may search.
+        tracker: notes the lines that are shown, which may be edited then.
+        ripgrep: finds the program.
+        timeout_s: how long a step may take.
+    """
     return Tool(
         name="grep",
         description=description_of("grep", {"matches": MAX_RESULTS, "seconds": f"{timeout_s:g}"}),
         arguments=GrepArguments,
-        run=_Grep(paths, ripgrep=ripgrep, timeout_s=timeout_s).run,
+        run=_Grep(paths, tracker, ripgrep=ripgrep, timeout_s=timeout_s).run,
         describe=_describe,
         timeout_s=QUICK_S,
         is_read_only=True,
@@ -107,6 +121,7 @@ class _Grep:
     """The tool's services, and what it does with them."""
 
     paths: PathPolicy
+    tracker: ReadTracker | None
     ripgrep: Callable[[], Path]
     timeout_s: float
 
@@ -154,6 +169,7 @@ class _Grep:
             return _Lines((), (), has_more=False, binary_files=(), outcome=Outcome("done", ()))
         parser = MatchParser(files, limit=MAX_RESULTS)
         options = (*_PRINTING, f"--context={arguments.context}", *_matching(arguments))
+        began_ns = time.time_ns()
         outcome = await run_ripgrep(
             self.ripgrep(),
             (*options, "--", *(f"./{file}" for file in files)),
@@ -163,6 +179,9 @@ class _Grep:
         )
         parser.end()
         hits, has_more = _first(parser.hits)
+        if self.tracker is not None:
+            note = partial(_note, self.tracker, hits, folder.path, before_ns=began_ns)
+            await anyio.to_thread.run_sync(note, abandon_on_cancel=True)
         read = partial(_excerpts, hits, folder.path)
         return _Lines(
             hits,
@@ -224,6 +243,23 @@ def _first(hits: list[Hit]) -> tuple[tuple[Hit, ...], bool]:
 
 def _excerpts(hits: tuple[Hit, ...], folder: Path) -> tuple[str, ...]:
     return tuple(excerpt(hit, folder) for hit in hits)
+
+
+def _note(tracker: ReadTracker, hits: tuple[Hit, ...], folder: Path, *, before_ns: int) -> None:
+    """Have `tracker` know the lines of `hits`, of files that did not change since `before_ns`."""
+    for path, group in groupby(hits, key=lambda hit: hit.path):
+        shown = tuple(group)
+        try:
+            status = (folder / path).lstat()
+        except OSError:
+            continue
+        if status.st_mtime_ns < before_ns - _TICK_NS:
+            tracker.record_lines(
+                folder / path,
+                Stamp.of(status),
+                LineSet.of((hit.line - 1, hit.line) for hit in shown),
+                has_cut=any(is_cut(hit) for hit in shown),
+            )
 
 
 def _listing(folder: Target, lines: _Lines) -> str:

@@ -104,6 +104,11 @@ class MatchParser:
                 self.binary_files.append(found[1].removeprefix("./"))
 
 
+def is_cut(hit: Hit) -> bool:
+    """Return whether `excerpt` leaves something of the line out."""
+    return len(hit.text.removesuffix(b"\r")) > MAX_SHOWN
+
+
 def excerpt(hit: Hit, base: Path) -> str:
     """Return the text of `hit` for the model, cut around the match. May read the file."""
     text = hit.text.removesuffix(b"\r")

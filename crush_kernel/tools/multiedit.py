@@ -24,20 +24,10 @@ from crush_kernel.tools.base import (
     limit_output,
 )
 from crush_kernel.tools.edit import REINDENTED, STALE, is_safe_on_stale, places
-from crush_kernel.tools.filechange import (
-    AfterWrite,
-    Files,
-    OpenNotebook,
-    Proposal,
-    Snapshot,
-    no_notebook,
-    require_text,
-    say_nothing,
-    unread,
-)
-from crush_kernel.tools.paths import PathPolicy
+from crush_kernel.tools.filechange import Files, Proposal, require_text
+from crush_kernel.tools.lineset import EVERY_LINE, LineSet
+from crush_kernel.tools.snapshot import Snapshot, changed_since, unread, unseen
 from crush_kernel.tools.textedit import Rejected, Replaced, replace_text
-from crush_kernel.tools.tracker import ReadTracker
 
 MAX_EDITS = 200
 """In one call; more are a program's work."""
@@ -84,6 +74,8 @@ class Outcome:
     """With all that fit."""
     results: tuple[Replaced | Rejected, ...]
     """One for each edit."""
+    seen: LineSet
+    """The lines of the text that are known, as they were or as they were made."""
 
     @property
     def failures(self) -> int:
@@ -96,15 +88,8 @@ class Outcome:
         return any(isinstance(each, Replaced) and each.is_reindented for each in self.results)
 
 
-def multiedit_tool(
-    paths: PathPolicy,
-    tracker: ReadTracker,
-    *,
-    after_write: AfterWrite = say_nothing,
-    notebook: OpenNotebook = no_notebook,
-) -> Tool[MultieditArguments]:
-    """Return the tool; `tracker` is the one that `view`, `edit` and `write` use, too."""
-    files = Files(paths, tracker, after_write, notebook)
+def multiedit_tool(files: Files) -> Tool[MultieditArguments]:
+    """Return the tool, which changes `files`."""
 
     async def run(arguments: MultieditArguments, context: ToolContext) -> ToolOutput:
         for number, edit in enumerate(arguments.edits, 1):
@@ -126,21 +111,27 @@ def multiedit_tool(
     )
 
 
-def apply_all(text: str, edits: tuple[SingleEdit, ...], *, exists: bool) -> Outcome:
+def apply_all(
+    text: str, edits: tuple[SingleEdit, ...], *, exists: bool, seen: LineSet = EVERY_LINE
+) -> Outcome:
     """Return what `edits` make of `text`, one after the other.
 
     Args:
         text: of the file.
         edits: what to replace.
         exists: whether there is a file; if not, the first edit has to make it.
+        seen: the lines that may be changed.
     """
     results: list[Replaced | Rejected] = []
     for position, edit in enumerate(edits):
         result = _apply(text, edit, is_first=position == 0, exists=exists)
+        if isinstance(result, Replaced) and (refusal := unseen(seen, result.changes)):
+            result = Rejected(refusal)
         results.append(result)
         if isinstance(result, Replaced):
             text, exists = result.text, True
-    return Outcome(text, tuple(results))
+            seen = seen.changed(result.changes, adds=True)
+    return Outcome(text, tuple(results), seen)
 
 
 def _apply(text: str, edit: SingleEdit, *, is_first: bool, exists: bool) -> Replaced | Rejected:
@@ -150,7 +141,7 @@ def _apply(text: str, edit: SingleEdit, *, is_first: bool, exists: bool) -> Repl
                 "The file does not exist. Check the path, or leave old_string of the first edit "
                 "empty to create it."
             )
-        return Replaced(edit.new_string, count=1, line=1)
+        return Replaced(edit.new_string, count=1, line=1, changes=())
     if not edit.old_string and not is_first:
         return Rejected("old_string is empty, which only the first edit may be, to create a file.")
     return replace_text(text, edit.old_string, edit.new_string, replace_all=edit.replace_all)
@@ -165,10 +156,10 @@ def _propose(files: Files, before: Snapshot, edits: tuple[SingleEdit, ...]) -> P
     """
     if before.state == "unread":
         raise unread(before)
-    outcome = apply_all(before.text, edits, exists=before.data is not None)
+    outcome = apply_all(before.text, edits, exists=before.data is not None, seen=before.known.lines)
     if before.state == "stale" and not _are_safe_on_stale(outcome, edits):
         reasons = (each.reason for each in outcome.results if isinstance(each, Rejected))
-        raise files.changed_since(before, next(reasons, ""))
+        raise changed_since(files.tracker, before, next(reasons, ""))
     if outcome.failures:
         raise ToolError(shown(_refusal(before, outcome)))
     if before.data is not None and outcome.text == before.text:
@@ -181,6 +172,7 @@ def _propose(files: Files, before: Snapshot, edits: tuple[SingleEdit, ...]) -> P
         verb="create" if before.data is None else f"make {what} in",
         report=_report(before, outcome),
         is_guess=outcome.is_guess,
+        seen=outcome.seen,
     )
 
 

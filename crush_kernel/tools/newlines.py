@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from crush_kernel.tools.lineset import LineChange
+
 _NEWLINE = re.compile("\r\n|\n|\r")
 
 _MAX_ALIGNED = 4_000_000
@@ -39,6 +41,46 @@ def apply_edits(original: str, edits: Sequence[Edit]) -> str:
     if len(set(newlines)) == 1:
         return _spliced(normalize(original), plain).replace("\n", newlines[0])
     return _spliced_mixed(normalize(original), plain, newlines)
+
+
+def line_changes(original: str, edits: Sequence[Edit]) -> tuple[LineChange, ...]:
+    """Return which lines of `original` the `edits` touch, and how many come of them.
+
+    Lines are counted as `view` does it: a lone CR ends one only where no LF is. Where two
+    edits touch the same line, it is one change.
+    """
+    text = normalize(original) if "\n" not in original else original.replace("\r\n", "\n")
+    changes: list[LineChange] = []
+    position = line = 0
+    for edit in edits:
+        line += text.count("\n", position, edit.start)
+        position = edit.start
+        is_shared = bool(changes) and line < changes[-1].stop
+        change = _line_change(text, edit, line, is_shared=is_shared)
+        if is_shared:
+            changes[-1] = _merged(changes[-1], change)
+        else:
+            changes.append(change)
+    return tuple(changes)
+
+
+def _line_change(text: str, edit: Edit, line: int, *, is_shared: bool) -> LineChange:
+    """Return what `edit` does to its lines, of which an edit before it may share the first."""
+    lines = text.count("\n", edit.start, edit.end)
+    lines_new = normalize(edit.text).count("\n")
+    is_at_start = not is_shared and (edit.start == 0 or text[edit.start - 1] == "\n")
+    ends_line = text.endswith("\n", edit.start, edit.end)
+    ends_line_new = edit.text.endswith(("\n", "\r")) or (not edit.text and is_at_start)
+    if ends_line and ends_line_new:
+        return LineChange(line, line + lines, lines_new)
+    return LineChange(line, line + lines + 1, lines_new + 1, joins=ends_line)
+
+
+def _merged(one: LineChange, other: LineChange) -> LineChange:
+    """Return two changes as one, the second of which begins in the last line of the first."""
+    shared = one.stop - other.start
+    count = one.count + other.count - shared
+    return LineChange(one.start, other.stop, count, joins=other.joins)
 
 
 def _spliced(text: str, edits: Sequence[Edit]) -> str:

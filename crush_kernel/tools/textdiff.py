@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from crush_kernel.tools.lineset import NO_LINE, LineChange, LineSet
 from crush_kernel.tools.newlines import normalize
 
 CONTEXT_LINES = 3
@@ -24,6 +25,10 @@ class Diff:
     """In unified format; empty if nothing changed. Line ends are not compared."""
     additions: int
     removals: int
+    lines: tuple[LineChange, ...] = ()
+    """The changes one by one, in order."""
+    shown: LineSet = NO_LINE
+    """The lines of the new text that are in the diff."""
 
     @property
     def summary(self) -> str:
@@ -43,6 +48,8 @@ def unified_diff(path: str, old: str | None, new: str) -> Diff:
         text="\n".join((*header, *body)) + "\n" if body or old is None else "",
         additions=sum(j2 - j1 for _, _, _, j1, j2 in changes),
         removals=sum(i2 - i1 for _, i1, i2, _, _ in changes),
+        lines=tuple(LineChange(i1, i2, j2 - j1) for _, i1, i2, j1, j2 in changes),
+        shown=LineSet.of((hunk[0][3], hunk[-1][4]) for hunk in hunks),
     )
 
 

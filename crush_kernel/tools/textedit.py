@@ -7,12 +7,13 @@ it is: `$&` or `\1` mean nothing.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
 
+from crush_kernel.tools.lineset import LineChange
 from crush_kernel.tools.nearmiss import near_miss
-from crush_kernel.tools.newlines import Edit, apply_edits, normalize
+from crush_kernel.tools.newlines import Edit, apply_edits, line_changes, normalize
 from crush_kernel.tools.reindent import reindented
 
 _MAX_LINES_NAMED = 10
@@ -31,6 +32,8 @@ class Replaced:
     """How many places were replaced."""
     line: int
     """The line of the first of them, counted from one."""
+    changes: tuple[LineChange, ...]
+    """The lines of all of them, as `view` counts them, and what became of them."""
     is_reindented: bool = False
     """Whether whitespace at line ends was adapted to find the place and to fill it."""
     kind: Literal["replaced"] = "replaced"
@@ -69,7 +72,7 @@ def replace_text(text: str, old: str, new: str, *, replace_all: bool) -> Replace
     if len(places) > MAX_PLACES or len(plain) + len(places) * len(new) > MAX_RESULT:
         return Rejected("These are too many places to replace here; use a command such as sed.")
     edits = [Edit(start, start + len(old), new) for start in places]
-    return Replaced(apply_edits(text, edits), len(edits), _line(plain, first))
+    return _replaced(text, edits)
 
 
 def _filled(text: str, new: str) -> Replaced | Rejected:
@@ -80,7 +83,7 @@ def _filled(text: str, new: str) -> Replaced | Rejected:
         )
     if not new:
         return Rejected("The file is empty already, so nothing would change.")
-    return Replaced(new, count=1, line=1)
+    return Replaced(new, count=1, line=1, changes=())
 
 
 def _starts_in_indentation(text: str, old: str, start: int) -> bool:
@@ -97,10 +100,15 @@ def _replaced_loosely(text: str, plain: str, old: str, new: str) -> Replaced | R
     edit = reindented(plain, old, new)
     if edit is None:
         return Rejected(near_miss(plain, old))
-    changed = apply_edits(text, [edit])
-    if changed == text:
+    changed = replace(_replaced(text, [edit]), is_reindented=True)
+    if changed.text == text:
         return Rejected("The file has this text already, but for whitespace at the line ends.")
-    return Replaced(changed, count=1, line=_line(plain, edit.start), is_reindented=True)
+    return changed
+
+
+def _replaced(text: str, edits: list[Edit]) -> Replaced:
+    changes = line_changes(text, edits)
+    return Replaced(apply_edits(text, edits), len(edits), changes[0].start + 1, changes)
 
 
 def _places(text: str, old: str) -> Iterator[int]:

@@ -11,19 +11,9 @@ from crush_kernel.tools.base import (
     ToolOutput,
     description_of,
 )
-from crush_kernel.tools.filechange import (
-    AfterWrite,
-    Files,
-    OpenNotebook,
-    Proposal,
-    Snapshot,
-    no_notebook,
-    require_text,
-    say_nothing,
-)
+from crush_kernel.tools.filechange import Files, Proposal, require_text
 from crush_kernel.tools.newlines import Edit, apply_edits, normalize
-from crush_kernel.tools.paths import PathPolicy
-from crush_kernel.tools.tracker import ReadTracker
+from crush_kernel.tools.snapshot import Snapshot
 
 
 class WriteArguments(Arguments):
@@ -33,15 +23,8 @@ class WriteArguments(Arguments):
     content: str = Field(description="The whole content of the file.")
 
 
-def write_tool(
-    paths: PathPolicy,
-    tracker: ReadTracker,
-    *,
-    after_write: AfterWrite = say_nothing,
-    notebook: OpenNotebook = no_notebook,
-) -> Tool[WriteArguments]:
-    """Return the tool; `tracker` is the one that `view` and `edit` use, too."""
-    files = Files(paths, tracker, after_write, notebook)
+def write_tool(files: Files) -> Tool[WriteArguments]:
+    """Return the tool, which changes `files`."""
 
     async def run(arguments: WriteArguments, context: ToolContext) -> ToolOutput:
         require_text("content", arguments.content)

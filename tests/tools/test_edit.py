@@ -11,6 +11,7 @@ from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.tools.base import Tool, ToolOutput
 from crush_kernel.tools.diskfile import MAX_EDIT_BYTES
 from crush_kernel.tools.edit import EditArguments, edit_tool
+from crush_kernel.tools.filechange import Files
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.tracker import ReadTracker
 from crush_kernel.tools.view import ViewArguments, view_tool
@@ -27,7 +28,7 @@ class Desk:
         self.tracker = ReadTracker()
         self.paths = PathPolicy(root=folder, cwd=folder)
         self.tool: Tool[EditArguments] = edit_tool(
-            self.paths, self.tracker, notebook=lambda: folder / "open.ipynb"
+            Files(self.paths, self.tracker, notebook=lambda: folder / "open.ipynb")
         )
 
     def put(self, name: str, data: bytes, *, is_viewed: bool = True) -> Path:
@@ -235,7 +236,7 @@ async def test_a_stale_file_is_told_by_its_content_and_the_next_try_succeeds(des
 
 async def test_what_was_viewed_may_be_edited(desk: Desk) -> None:
     path = desk.put("a.py", b"\xef\xbb\xbfa = 1\r\n\tb = 2\r\n", is_viewed=False)
-    view = view_tool(desk.paths, desk.tracker, accepts=lambda _: False)
+    view = view_tool(Files(desk.paths, desk.tracker), accepts=lambda _: False)
     seen = await view.run(ViewArguments(file_path="a.py"), tool_context().context)
     line = seen.text.splitlines()[1].partition("|")[2]
     await desk.edit("a.py", line, line.replace("2", "3"))
@@ -248,7 +249,7 @@ async def test_a_stale_file_is_edited_where_the_place_is_beyond_doubt(desk: Desk
     output = await desk.edit("f.py", "b=2", "b=3")
     assert path.read_bytes() == b"a = 1\nb=3\n"
     assert "had changed on disk" in output.text
-    assert desk.tracker.state_of(path, path.read_bytes()) == "stale"
+    assert desk.tracker.knowledge(path, path.read_bytes()).state == "stale"
 
 
 async def test_a_stale_file_is_not_edited_where_there_is_doubt(desk: Desk) -> None:
@@ -269,7 +270,7 @@ async def test_a_stale_file_too_different_to_tell_shows_the_region(desk: Desk) -
         await desk.edit("f.py", "line 500 was new", "x")
     assert "line 500 is new" in str(raised.value)
     assert len(str(raised.value)) < 2000
-    assert desk.tracker.state_of(path, new) == "stale"
+    assert desk.tracker.knowledge(path, new).state == "stale"
 
 
 async def test_a_stale_file_outside_the_project_is_not_told(tmp_path: Path) -> None:
@@ -477,7 +478,7 @@ async def test_what_is_found_after_writing_is_added_to_the_output(desk: Desk) ->
         told.append(path)
         return "line 1: no good"
 
-    desk.tool = edit_tool(desk.paths, desk.tracker, after_write=diagnose)
+    desk.tool = edit_tool(Files(desk.paths, desk.tracker, after_write=diagnose))
     output = await desk.edit("a.txt", "a", "b")
     assert output.text.endswith("\nline 1: no good")
     assert told == [path]

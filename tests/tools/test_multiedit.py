@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.tools.base import Tool, ToolOutput
+from crush_kernel.tools.filechange import Files
 from crush_kernel.tools.multiedit import (
     MAX_EDITS,
     MultieditArguments,
@@ -40,7 +41,7 @@ class Desk:
         self.tracker = ReadTracker()
         paths = PathPolicy(root=folder, cwd=folder)
         self.tool: Tool[MultieditArguments] = multiedit_tool(
-            paths, self.tracker, notebook=lambda: folder / "open.ipynb"
+            Files(paths, self.tracker, notebook=lambda: folder / "open.ipynb")
         )
 
     def put(self, name: str, data: bytes, *, is_viewed: bool = True) -> Path:

@@ -21,6 +21,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_output, new_raw_ce
 from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.tools.base import ToolOutput
 from crush_kernel.tools.edit import EditArguments, edit_tool
+from crush_kernel.tools.filechange import Files
 from crush_kernel.tools.notebookedit import NotebookEditArguments, notebook_edit_tool
 from crush_kernel.tools.notebooksplice import EMPTY, CellType, Splice
 from crush_kernel.tools.notebooktext import NotebookText, listing, read_notebook
@@ -77,11 +78,10 @@ class Desk:
         def running() -> Path:
             return folder / "open.ipynb"
 
-        self.tool = notebook_edit_tool(
-            paths, self.tracker, notebook=running, new_id=lambda: f"new{next(names)}"
-        )
-        self.write = write_tool(paths, self.tracker, notebook=running)
-        self.edit = edit_tool(paths, self.tracker, notebook=running)
+        files = Files(paths, self.tracker, notebook=running)
+        self.tool = notebook_edit_tool(files, new_id=lambda: f"new{next(names)}")
+        self.write = write_tool(files)
+        self.edit = edit_tool(files)
 
     def put(self, text: str | bytes, name: str = "a.ipynb", *, is_viewed: bool = True) -> Path:
         path = self.folder / name

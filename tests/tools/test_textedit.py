@@ -4,6 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from crush_kernel.tools.lineset import LineChange, LineSet
 from crush_kernel.tools.nearmiss import MAX_REGION_LINES
 from crush_kernel.tools.newlines import normalize
 from crush_kernel.tools.textedit import MAX_PLACES, Rejected, Replaced, replace_text
@@ -146,7 +147,50 @@ def test_at_most_ten_lines_are_named() -> None:
 
 def test_all_places_are_replaced_on_request() -> None:
     outcome = replace_text("x = 1\ny\nx = 1\n", "x = 1", "x = 5", replace_all=True)
-    assert outcome == Replaced("x = 5\ny\nx = 5\n", count=2, line=1)
+    changes = (LineChange(0, 1, 1), LineChange(2, 3, 1))
+    assert outcome == Replaced("x = 5\ny\nx = 5\n", count=2, line=1, changes=changes)
+
+
+_LINES = st.lists(st.text("ab\n", max_size=12), max_size=6).map("".join)
+
+
+@given(_LINES, st.text("ab\n", min_size=1, max_size=3), st.text("ab\n", max_size=3))
+def test_lines_outside_the_changes_are_where_these_say(text: str, old: str, new: str) -> None:
+    outcome = replace_text(text, old, new, replace_all=True)
+    assume(isinstance(outcome, Replaced))
+    assert isinstance(outcome, Replaced)
+    before, after = text.split("\n"), outcome.text.split("\n")
+    everywhere = LineSet.of([(0, len(before))])
+    touched = LineSet.of((change.start, change.stop) for change in outcome.changes)
+    for number in range(len(before)):
+        if touched.missing(number, number + 1).spans:
+            one = LineSet.of([(number, number + 1)]).changed(outcome.changes, adds=False)
+            assert after[one.spans[0].start] == before[number]
+    moved = everywhere.changed(outcome.changes, adds=True)
+    assert not moved.missing(0, len(after)).spans
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "change"),
+    [
+        pytest.param("a\nb\nc\n", "b", "x", LineChange(1, 2, 1), id="in a line"),
+        pytest.param("a\nb\nc\n", "b\n", "", LineChange(1, 2, 0), id="a line away"),
+        pytest.param("a\nb\nc\n", "b\n", "x\ny\n", LineChange(1, 2, 2), id="lines for a line"),
+        pytest.param("a\nbb\nc\n", "b\n", "", LineChange(1, 3, 1, joins=True), id="joined"),
+        pytest.param("a\nb\nc\n", "a\nb", "x", LineChange(0, 2, 1), id="a line for two"),
+        pytest.param("a\r\nb\r\nc", "b", "x", LineChange(1, 2, 1), id="CRLF"),
+        pytest.param("a\rb\rc", "b", "x", LineChange(1, 2, 1), id="CR"),
+        pytest.param("1%\r2%\na\nb\n", "b", "x", LineChange(2, 3, 1), id="a progress bar above"),
+        pytest.param("if a:\n\tb\n", "    b", "    c", LineChange(1, 2, 1), id="other whitespace"),
+    ],
+)  # fmt: skip
+def test_lines_are_counted_as_they_are_viewed(
+    text: str, old: str, new: str, change: LineChange
+) -> None:
+    outcome = replace_text(text, old, new, replace_all=text.count(old) > 1)
+    assert isinstance(outcome, Replaced)
+    assert outcome.changes == (change,)
+    assert outcome.line == change.start + 1
 
 
 @pytest.mark.parametrize(

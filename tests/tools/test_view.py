@@ -5,22 +5,24 @@ import os
 import socket
 import threading
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import anyio
 import anyio.from_thread
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 from pydantic import ValidationError
 
 from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.tools.base import ToolOutput
+from crush_kernel.tools.filechange import Files
 from crush_kernel.tools.filecontent import chunks_of
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.tracker import ReadTracker
-from crush_kernel.tools.view import ViewArguments, view_tool
+from crush_kernel.tools.view import MAX_NAMES, ViewArguments, view_tool
 from tests.fakes.media import decoded, encoded, pdf, photo, png_head
 from tests.fakes.tool_context import FakeContext, tool_context
 
@@ -40,7 +42,7 @@ class Project:
         self.tracker = ReadTracker()
         self.can_see = True
         paths = PathPolicy(root=root, cwd=root)
-        self.tool = view_tool(paths, self.tracker, accepts=lambda _: self.can_see)
+        self.tool = view_tool(Files(paths, self.tracker), accepts=lambda _: self.can_see)
 
     def write(self, name: str, data: bytes) -> Path:
         path = self.root / name
@@ -230,7 +232,7 @@ async def test_binary_files_are_refused_by_their_bytes(
     path = project.write(name, data)
     refusal = await project.refusal(name)
     assert refusal.startswith(f"[binary file, {len(data):,} bytes, {kind}] {name} is not text")
-    assert project.tracker.state_of(path, data) == "unread"
+    assert project.tracker.knowledge(path, data).state == "unread"
 
 
 PHOTO = photo((40, 30))
@@ -323,22 +325,57 @@ async def test_what_is_read_whole_is_known_to_the_tracker(project: Project) -> N
     data = b"one\ntwo\n"
     path = project.write("a.txt", data)
     await project.view("a.txt", limit=1)
-    assert project.tracker.state_of(path, data) == "fresh"
+    assert project.tracker.knowledge(path, data).state == "fresh"
     large = project.write("large.txt", b"line\n" * 2_000_001)
     await project.view("large.txt")
-    assert project.tracker.state_of(large, large.read_bytes()) == "unread"
+    assert project.tracker.knowledge(large, large.read_bytes()).state == "unread"
 
 
 async def test_a_link_is_read_where_it_leads(project: Project) -> None:
     real = project.write("real.txt", b"text\n")
     (project.root / "link.txt").symlink_to("real.txt")
     assert "|text" in (await project.view("link.txt")).text
-    assert project.tracker.state_of(real, b"text\n") == "fresh"
+    assert project.tracker.knowledge(real, b"text\n").state == "fresh"
 
 
-async def test_a_directory_is_referred_to_ls(project: Project) -> None:
-    (project.root / "src").mkdir()
-    assert await project.refusal("src") == "src is a directory. List it with ls."
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        pytest.param((), "It is empty.", id="nothing in it"),
+        pytest.param(("b.py", "a/"), "In it: a/, b.py.", id="a folder and a file"),
+        pytest.param(
+            [f"{n:02}" for n in range(MAX_NAMES + 2)],
+            "In it: 00, 01, 02, 03, 04, 05, 06, 07, 08, 09 and 2 more.",
+            id="more than are named",
+        ),
+        pytest.param(("\u202ex",), "In it: \\u202ex.", id="a name that hides"),
+    ],
+)
+async def test_a_directory_is_referred_to_ls_with_some_of_its_names(
+    project: Project, names: Sequence[str], said: str
+) -> None:
+    folder = project.root / "src"
+    folder.mkdir()
+    for name in names:
+        (folder / name).mkdir() if name.endswith("/") else (folder / name).touch()
+    assert await project.refusal("src") == f"src is a directory. List it with ls. {said}"
+
+
+async def test_what_is_known_of_a_text_beyond_it_is_added(project: Project) -> None:
+    told: list[Path] = []
+
+    async def diagnose(path: Path) -> str:
+        await anyio.lowlevel.checkpoint()
+        told.append(path)
+        return "1 warning"
+
+    paths = PathPolicy(root=project.root, cwd=project.root)
+    project.tool = view_tool(Files(paths, after_read=diagnose), accepts=lambda _: True)
+    path = project.write("a.py", b"x\n")
+    project.write("a.png", encoded(photo((4, 3)), "PNG"))
+    assert (await project.view("a.py")).text.endswith("2 bytes]\n1 warning")
+    await project.view("a.png")
+    assert told == [path]
 
 
 async def test_a_missing_file_is_answered_with_near_names(project: Project) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from crush_kernel.errors import ToolError
 from crush_kernel.tools.base import ToolOutput
+from crush_kernel.tools.filechange import Files
 from crush_kernel.tools.notebooktext import NoNotebook, read_notebook
 from crush_kernel.tools.notebookview import MAX_IMAGES, MAX_TEXT_BYTES, show_cells
 from crush_kernel.tools.paths import PathPolicy
@@ -40,7 +41,7 @@ class Project:
         self.tracker = ReadTracker()
         self.can_see = True
         paths = PathPolicy(root=root, cwd=root)
-        self.tool = view_tool(paths, self.tracker, accepts=lambda _: self.can_see)
+        self.tool = view_tool(Files(paths, self.tracker), accepts=lambda _: self.can_see)
 
     def write(self, name: str, data: bytes | str | Json) -> Path:
         path = self.root / name
@@ -115,7 +116,7 @@ async def test_a_notebook_is_its_cells(project: Project) -> None:
         f"[whole notebook: 2 cells; python, format 4.5, {path.stat().st_size:,} bytes]"
     )
     assert output.summary == "2 cells"
-    assert project.tracker.state_of(path, path.read_bytes()) == "fresh"
+    assert project.tracker.knowledge(path, path.read_bytes()).state == "fresh"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.tools.base import ToolOutput
+from crush_kernel.tools.filechange import Files
 from crush_kernel.tools.paths import PathPolicy
-from crush_kernel.tools.tracker import ReadTracker
 from crush_kernel.tools.view import ViewArguments, view_tool
 from tests.fakes.tool_context import FakeContext, tool_context
 
@@ -46,7 +46,7 @@ def skill(tmp_path: Path) -> Path:
 async def view(skill: Path, path: str | Path, fake: FakeContext | None = None) -> ToolOutput:
     project = skill.parents[2] / "project"
     policy = PathPolicy(root=project, cwd=project)
-    tool = view_tool(policy, ReadTracker(), accepts=lambda _: False, skills=Shelf(skill))
+    tool = view_tool(Files(policy), accepts=lambda _: False, skills=Shelf(skill))
     context = (fake or tool_context(allow=False)).context
     return await tool.run(ViewArguments(file_path=str(path)), context)
 

@@ -8,6 +8,7 @@ import pytest
 
 from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.tools.base import ToolOutput
+from crush_kernel.tools.filechange import Files
 from crush_kernel.tools.notebooksplice import EMPTY
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.tracker import ReadTracker
@@ -24,9 +25,11 @@ class Desk:
         self.folder = folder
         self.tracker = ReadTracker()
         self.tool = write_tool(
-            PathPolicy(root=folder, cwd=folder),
-            self.tracker,
-            notebook=lambda: folder / "open.ipynb",
+            Files(
+                PathPolicy(root=folder, cwd=folder),
+                self.tracker,
+                notebook=lambda: folder / "open.ipynb",
+            )
         )
 
     def put(self, name: str, data: bytes, *, is_viewed: bool = True) -> Path:
