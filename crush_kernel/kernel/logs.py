@@ -18,7 +18,7 @@ from pathlib import Path
 
 from crush_kernel.files.names import printable
 
-FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s %(message)s"
+FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s:%(lineno)d %(message)s"
 MAX_BYTES = 1_000_000
 BACKUPS = 2
 

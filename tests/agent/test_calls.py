@@ -29,7 +29,7 @@ class SampleArguments(Arguments):
     number: int = Field(default=7, ge=0, description="A number.")
     flag: bool = Field(default=False, description="A truth value.")
     choice: int | None = Field(default=None, description="A number or nothing.")
-    names: tuple[str, ...] = Field(default=(), description="Some texts.")
+    names: tuple[str, ...] = Field(default=(), max_length=9, description="Some texts.")
 
 
 async def _say_back(arguments: SampleArguments, _: ToolContext) -> ToolOutput:
