@@ -1,5 +1,8 @@
 import type { IDisposable } from '@lumino/disposable';
 
+/** How long to wait between two looks: a notebook that opens changes hundreds of times. */
+const LOOK_EVERY_MS = 50;
+
 /**
  * Keyboard and screen reader manners of the cards below one node that wait for a person.
  *
@@ -10,7 +13,7 @@ import type { IDisposable } from '@lumino/disposable';
 export class PermissionCards implements IDisposable {
   constructor(options: PermissionCards.IOptions) {
     this._options = options;
-    this._observer = new MutationObserver(() => this._onMutation());
+    this._observer = new MutationObserver(() => this._lookSoon());
     // A widget gets its classes after it has been put into the document.
     this._observer.observe(options.node, {
       childList: true,
@@ -18,7 +21,7 @@ export class PermissionCards implements IDisposable {
       attributeFilter: ['class']
     });
     options.node.addEventListener('focusin', this._onFocusIn);
-    this._onMutation();
+    this._look();
   }
 
   get isDisposed(): boolean {
@@ -31,6 +34,7 @@ export class PermissionCards implements IDisposable {
     }
     this._isDisposed = true;
     this._observer.disconnect();
+    clearTimeout(this._timer);
     this._options.node.removeEventListener('focusin', this._onFocusIn);
   }
 
@@ -42,7 +46,12 @@ export class PermissionCards implements IDisposable {
     return card !== undefined;
   }
 
-  private _onMutation(): void {
+  private _lookSoon(): void {
+    this._timer ??= setTimeout(() => this._look(), LOOK_EVERY_MS);
+  }
+
+  private _look(): void {
+    this._timer = undefined;
     for (const card of Private.waitingCards(this._options.node)) {
       if (!this._known.has(card)) {
         this._known.add(card);
@@ -89,6 +98,7 @@ export class PermissionCards implements IDisposable {
   private readonly _observer: MutationObserver;
   private readonly _known = new WeakSet<HTMLElement>();
   private _focused: Node | null = null;
+  private _timer: ReturnType<typeof setTimeout> | undefined;
   private _isDisposed = false;
 }
 

@@ -1,5 +1,4 @@
 import { PermissionCards } from '../cards';
-import { settled } from './fakepanel';
 
 const CARD = `
   <div class="crush-card">
@@ -18,6 +17,11 @@ const FORM = `
     <button class="crush-answer">Send answers</button>
     <button class="crush-dismiss">Dismiss</button>
   </div>`;
+
+/** Wait until what has changed was looked at. */
+async function settled(): Promise<void> {
+  await new Promise(resolve => setTimeout(resolve, 60));
+}
 
 let pressed: string[];
 let reachedJupyterLab: string[];
