@@ -14,6 +14,7 @@ from pathlib import Path
 
 import anyio
 import anyio.to_thread
+from anyio.abc import TaskGroup
 
 from crush_kernel.agent.agent import Agent, Watcher
 from crush_kernel.agent.contents import Contents
@@ -52,6 +53,9 @@ from crush_kernel.tools.encoded import without_base64
 from crush_kernel.tools.network import network_tools
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.question import QuestionDesk
+from crush_kernel.tools.rewind import Rewind
+from crush_kernel.tools.shadow import Shadow
+from crush_kernel.tools.worktree import Worktree
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +83,7 @@ class Runtime:
     questions: QuestionDesk
     """Where a turn says who answers what the model asks."""
     job_news: JobNews
+    rewind: Rewind
 
     async def load(self, cell_id: str) -> None:
         """Have the notebook's file tell what it holds, unless that is known.
@@ -103,7 +108,9 @@ class Runtime:
     async def begin(self, cell_id: str, text: str) -> CellRun:
         """Begin the turn of a cell that runs now, and return where it stands."""
         await self.load(cell_id)
-        return self.session.begin(cell_id, text)
+        place = self.session.begin(cell_id, text)
+        self.rewind.worktree.turn_id = place.turn_id
+        return place
 
     async def invocable_skill(self, name: str) -> Skill | None:
         """Return the skill that people call as `/name`, if there is one."""
@@ -131,7 +138,9 @@ class Runtime:
         self.prompts.begin_turn()
         try:
             named = text if skill is None else f"/{skill.name} {text}".strip()
-            await self._prompt(text, self._titling(named, watcher, is_watched=is_watched), skill)
+            async with self.rewind.turn():
+                watched = self._titling(named, watcher, is_watched=is_watched)
+                await self._prompt(text, watched, skill)
         finally:
             self.job_news.end_turn()
             self.prompts.end_turn()
@@ -225,9 +234,10 @@ class Runtime:
             on_output(text)
 
         try:
-            result = await self.shell.run(
-                command, cwd=self.paths.cwd, timeout_s=None, on_output=watch
-            )
+            async with self.rewind.turn(), self.rewind.worktree.command():
+                result = await self.shell.run(
+                    command, cwd=self.paths.cwd, timeout_s=None, on_output=watch
+                )
         except anyio.get_cancelled_exc_class():
             output = f"{tail}\n[interrupted]".lstrip()
             remember(output, INTERRUPTED_EXIT, "interrupted")
@@ -260,11 +270,9 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
     paths = PathPolicy(root=project_root(cwd), cwd=cwd)
     state = State(settings.directories.data / FILE_NAME)
     redactor = Redactor(environ, settings.redact_patterns)
-    journal = Journal.open(
-        project_data_directory(cwd, paths.root),
-        clean=redactor.redact_json,
-        mark=user_mark(settings.directories.data),
-    )
+    mark = user_mark(settings.directories.data)
+    data = project_data_directory(cwd, paths.root)
+    journal = Journal.open(data, clean=redactor.redact_json, mark=mark)
     session = Session(journal=journal, redactor=redactor, notebook=path_told(environ))
     clean = partial(redacted_so_far, redactor=redactor)
     models = Models(Providers(settings, state))
@@ -281,6 +289,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
         titling = Titling(session, tasks, models.small)
         job_news = JobNews(jobs, redactor.redact)
         questions = QuestionDesk()
+        worktree = _worktree(settings, paths, session, jobs, tasks, data=data, mark=mark)
         belt = ToolBelt(
             paths=paths,
             jobs=jobs,
@@ -289,6 +298,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             skills=prompts.skills,
             accepts=models.accepts,
             notebook=lambda: session.notebook,
+            watch=worktree,
         )
         runtime = Runtime(
             settings=settings,
@@ -303,6 +313,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             titling=titling,
             questions=questions,
             job_news=job_news,
+            rewind=Rewind(paths, journal.file_history, worktree, lambda: session.id),
         )
         tasks.start_soon(runtime.warm_up)
         try:
@@ -331,6 +342,43 @@ def _reminding(prompt: SystemPrompt, also: str) -> SystemPrompt:
 
 def _contents_of(notebook: Path | None) -> NotebookContents:
     return NotebookContents() if notebook is None else read_notebook_file(notebook)
+
+
+def _worktree(
+    settings: Settings,
+    paths: PathPolicy,
+    session: Session,
+    jobs: Jobs,
+    tasks: TaskGroup,
+    *,
+    data: Path,
+    mark: str,
+) -> Worktree:
+    files = session.journal.file_history
+
+    def is_excluded(path: str) -> bool:
+        return session.notebook is not None and paths.root / path == session.notebook
+
+    def open_shadow() -> Shadow:
+        return Shadow(
+            root=paths.root,
+            directory=data,
+            session=session.id,
+            mark=mark,
+            environ=settings.environ,
+            has_secret=files.has_secret,
+            is_excluded=is_excluded,
+        )
+
+    worktree = Worktree(
+        root=paths.root,
+        open_shadow=open_shadow,
+        record=lambda turn_id, changes: files.add(session.id, turn_id, changes),
+        has_jobs=lambda: any(not job.is_ended for job in jobs.listed),
+        tasks=tasks,
+    )
+    files.on_tool_change = worktree.note
+    return worktree
 
 
 def _agent(

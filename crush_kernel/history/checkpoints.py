@@ -175,7 +175,10 @@ def _turn_to_act(action: Action) -> tuple[int, int, str]:
 
 
 def _state(content: str | None, kind: str) -> State:
-    return None if content is None else Entry(content, _KINDS.get(kind, ""))
+    """Return what a row says; a hash says nothing of a folder."""
+    if content is None:
+        return None
+    return Entry("" if kind == "folder" else content, _KINDS.get(kind, ""))
 
 
 def _is_same(one: State, other: State) -> bool:

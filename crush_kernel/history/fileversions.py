@@ -10,8 +10,10 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from crush_kernel.history import rows
@@ -84,6 +86,15 @@ class FileVersions:
         """By hash, oldest first."""
         self._whole: dict[tuple[str, int], FileVersion] = {}
         """What rows say in full from which something was withheld, by session and number."""
+        self.on_tool_change: Callable[[FileChange], None] = lambda _: None
+        """Is told before a tool changes a file; may take its time. Any thread."""
+
+    def add_by_tool(self, session: str, turn_id: str, change: FileChange) -> None:
+        """Note a change that a tool is about to make, and the folders that it makes for it."""
+        self.on_tool_change(change)
+        made = _missing_folders(change.path) if change.before is None else ()
+        folders = (FileChange(folder, None, Content(b"", "folder")) for folder in made)
+        self.add(session, turn_id, (*folders, change))
 
     def add(self, session: str, turn_id: str, changes: Sequence[FileChange]) -> None:
         """Note changes of files by a turn, in one transaction; stays for ever."""
@@ -153,6 +164,8 @@ class FileVersions:
         """Keep a content; return its hash on disk, in full, and why they differ or are empty."""
         if content is None:
             return None, None, ""
+        if content.kind == "folder":
+            return "", "", ""
         if content.data is None:
             return "", "", content.reason
         if not self.has_secret(content.data):
@@ -170,3 +183,14 @@ class FileVersions:
                 _, oldest = self._withheld.popitem(last=False)
                 size -= len(oldest)
         return name
+
+
+def _missing_folders(path: str) -> tuple[str, ...]:
+    """Return the folders above `path` that are not there, from the outside."""
+    missing: list[str] = []
+    with suppress(OSError, ValueError):
+        folder = Path(path).parent
+        while not folder.exists():
+            missing.append(str(folder))
+            folder = folder.parent
+    return tuple(reversed(missing))

@@ -274,7 +274,7 @@ class Journal:
         A content with a secret in it is not kept on disk: cleaned, it would be another file.
         """
         change = FileChange(str(path), content_of(before), content_of(after))
-        self.file_history.add(session, turn_id, (change,))
+        self.file_history.add_by_tool(session, turn_id, change)
 
     # Ended turns
 

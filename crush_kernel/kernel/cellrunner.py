@@ -32,7 +32,7 @@ from crush_kernel.history.notebook import RECORD_MIME_TYPE
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.session import CellUpdate
 from crush_kernel.history.turn import Turn, TurnState
-from crush_kernel.kernel import completion, inspection
+from crush_kernel.kernel import completion, inspection, undocommands
 from crush_kernel.kernel.bridge import Engine, Mailbox, call_main
 from crush_kernel.kernel.cells import Command, Empty, Prompt, Shell, parse_cell
 from crush_kernel.kernel.commandcall import CommandCall
@@ -56,6 +56,7 @@ from crush_kernel.prompt.skills import Skill
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
 from crush_kernel.tools.question import Answered, Nobody, QuestionForm, Unanswered
+from crush_kernel.tools.rewind import Rewinding
 
 logger = logging.getLogger(__name__)
 
@@ -326,6 +327,9 @@ class CellRunner:
         if name == COMPACT:
             await self._compact(arguments, cell)
             return
+        if name in (undocommands.UNDO, undocommands.REDO):
+            await self._rewind(name, arguments, cell)
+            return
         if name not in COMMANDS and (skill := await self._skill(name)):
             await self._prompt(arguments, cell, skill)
             return
@@ -366,6 +370,24 @@ class CellRunner:
 
         await self._on_engine(start)
         show(notice("The cells below know nothing of what is above."), cell, self._record(cell))
+
+    async def _rewind(self, name: str, arguments: str, cell: "_Cell") -> None:
+        async def prepare() -> Rewinding:
+            await self._runtime.load(cell.cell_id)
+            return await undocommands.prepare(self._runtime, name, arguments)
+
+        try:
+            rewinding = await self._on_engine(prepare)
+        except CrushKernelError as error:
+            if cell.front_end != "console":
+                show(failure(error), cell)
+            raise
+        await self._begin(cell)
+        turn_id = cell.keeper.turn_id
+        done = await self._on_engine(
+            partial(undocommands.carry_out, self._runtime, rewinding, turn_id)
+        )
+        show(done, cell, self._record(cell))
 
     async def _shell(self, command: str, cell: "_Cell") -> None:
         await self._begin(cell)

@@ -22,6 +22,7 @@ from crush_kernel.kernel.notebookcommands import export, replay, versions
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import thousands
 from crush_kernel.kernel.skillcommands import skills
+from crush_kernel.kernel.undocommands import REDO, UNDO, diff, undo
 from crush_kernel.kernel.windowcommands import COMPACT, compact, context, uncompact
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
@@ -180,6 +181,11 @@ COMMANDS = {
         ),
         SlashCommand("uncompact", "/uncompact", "takes the nearest summary above back", uncompact),
         SlashCommand("replay", "/replay [n]", "shows the turn above again, or the nth", replay),
+        SlashCommand(
+            "diff", "/diff [n or all]", "shows what the last turn did to files, or the nth", diff
+        ),
+        SlashCommand(UNDO, "/undo [force]", "takes back what the last turn did to files", undo),
+        SlashCommand(REDO, "/redo [force]", "takes back the last /undo", undo),
         SlashCommand(
             "versions",
             "/versions [restore n]",

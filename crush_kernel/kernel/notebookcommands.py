@@ -145,11 +145,12 @@ def _row(stored: StoredTurn, turn: Turn | None, current: Turn) -> str:
     if turn is None:
         return f"| {stored.run} | | | cannot be read | |"
     mark = "the one above" if stored.run == current.run else ""
-    said = (escape(short(text)) for text in (_asked(turn), _answered(turn)))
+    said = (escape(short(text)) for text in (asked(turn), _answered(turn)))
     return f"| {stored.run} | {' | '.join(said)} | {_ENDS[turn.end]} | {mark} |"
 
 
-def _asked(turn: Turn) -> str:
+def asked(turn: Turn) -> str:
+    """Return the text of the cell that made `turn`, as far as its messages tell."""
     prompt = next((message for message in turn.messages if not is_summary(message)), None)
     if prompt is None and turn.messages:
         return "/compact"
@@ -163,7 +164,7 @@ def _asked(turn: Turn) -> str:
 
 def _source(turn: Turn) -> str | None:
     """Return the text of the cell that made `turn`; `None` where it is not known exactly."""
-    text = _asked(turn)
+    text = asked(turn)
     return text if source_digest(text) == turn.source else None
 
 

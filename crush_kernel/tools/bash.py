@@ -4,6 +4,9 @@ A command that takes long, or is meant to, goes on in the background: see `shell
 """
 
 from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import replace
+from typing import Protocol
 
 from pydantic import ConfigDict, Field
 
@@ -30,6 +33,36 @@ MAX_S = 86_400
 STARTUP_S = 0.5
 """How long a command that goes into the background at once is watched before: what fails, fails
 early, and then the model knows."""
+
+
+class Watch(Protocol):
+    """Finds out what commands change, so that it can be taken back."""
+
+    def expect(self) -> None:
+        """Prepare for a command, which may still be refused."""
+
+    def command(self) -> AbstractAsyncContextManager[None]:
+        """Have what the block changes count to the turn."""
+        ...
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what is not covered, a sentence each."""
+        ...
+
+
+class NoWatch:
+    """Finds out nothing."""
+
+    def expect(self) -> None:
+        """Do nothing."""
+
+    def command(self) -> AbstractAsyncContextManager[None]:
+        """Do nothing around the block."""
+        return nullcontext()
+
+    def notes(self) -> tuple[str, ...]:
+        """Say nothing."""
+        return ()
 
 
 class BashArguments(Arguments):
@@ -68,18 +101,23 @@ class BashArguments(Arguments):
         return self.auto_background_after or AUTO_BACKGROUND_S
 
 
-def bash_tool(jobs: Jobs, paths: PathPolicy) -> Tool[BashArguments]:
+def bash_tool(jobs: Jobs, paths: PathPolicy, watch: Watch | None = None) -> Tool[BashArguments]:
     """Return the tool that runs commands as `jobs`, by default in the folder of `paths`."""
+    watch = watch or NoWatch()
 
     async def run(arguments: BashArguments, context: ToolContext) -> ToolOutput:
         encode_command(arguments.command)
         target = _folder(paths, arguments.working_dir)
         if arguments.run_in_background:
             jobs.require_room()
+        watch.expect()
         await context.permit(_request(arguments, target, call_id=context.call_id))
         if _folder(paths, arguments.working_dir) != target:
             raise ToolError(f"{target.shown} was replaced while permission was asked. Try again.")
-        return await _run(jobs, arguments, target, context)
+        async with watch.command():
+            output = await _run(jobs, arguments, target, context)
+        notes = " ".join(watch.notes())
+        return replace(output, metadata={**output.metadata, "undo": notes}) if notes else output
 
     return Tool(
         name="bash",

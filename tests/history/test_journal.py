@@ -462,13 +462,13 @@ def test_decisions_and_files_stay_when_the_turn_has_ended(
 ) -> None:
     journal.began(SESSION, TURN)
     journal.decided(SESSION, TURN.id, {"rule": "allowed once"})
-    journal.file_changed(SESSION, TURN.id, Path("/project/a.py"), None, b"new")
-    journal.file_changed(SESSION, TURN.id, "/project/a.py", b"new", b"")
+    journal.file_changed(SESSION, TURN.id, Path("/a.py"), None, b"new")
+    journal.file_changed(SESSION, TURN.id, "/a.py", b"new", b"")
     journal.ended(SESSION, ended("c1"), [], None)
     other = next_kernel()
     assert other.decisions(SESSION) == [(TURN.id, {"rule": "allowed once"})]
     first, second = other.files(SESSION)
-    assert (first.turn_id, first.path, first.before) == (TURN.id, "/project/a.py", None)
+    assert (first.turn_id, first.path, first.before) == (TURN.id, "/a.py", None)
     blobs = Blobs(directory)
     contents = [blobs.fetch(each or "") for each in (first.after, second.before, second.after)]
     assert contents == [b"new", b"new", b""]
