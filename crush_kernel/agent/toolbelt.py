@@ -41,6 +41,8 @@ class ToolBelt:
     tracker: ReadTracker = field(default_factory=ReadTracker)
     watch: Watch = field(default_factory=NoWatch)
     """Finds out what commands change."""
+    about: tuple[AnyTool, ...] = ()
+    """What tells about Crush itself."""
 
     def for_agent(self) -> tuple[AnyTool, ...]:
         """Return the tools of the agent itself."""
@@ -71,4 +73,5 @@ class ToolBelt:
             *self.network.for_agent(self.paths, self.notebook),
             erase(todos_tool()),
             erase(question_tool(self.questions)),
+            *self.about,
         )

@@ -109,6 +109,11 @@ def project_data_directory(cwd: Path, root: Path) -> Path:
     return top / DATA_DIRECTORY_NAME
 
 
+def log_file(data_directory: Path) -> Path:
+    """Return where the kernel logs to, below a project's data directory."""
+    return data_directory / "logs" / "kernel.log"
+
+
 def _absolute(value: str, *, home: Path | None = None) -> Path | None:
     """Return `value` as a path if it is absolute, a leading `~` expanded."""
     if home is not None and (value == "~" or value.startswith("~/")):

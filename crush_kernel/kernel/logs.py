@@ -16,6 +16,7 @@ from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from crush_kernel.config.directories import log_file
 from crush_kernel.files.names import printable
 
 FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s:%(lineno)d %(message)s"
@@ -34,7 +35,7 @@ class DataDirectoryHandler(RotatingFileHandler):
     def __init__(self, data_directory: Path, *, redact: Callable[[str], str]) -> None:
         self._data_directory = data_directory
         self._ignore_file = data_directory / ".gitignore"
-        path = data_directory / "logs" / "kernel.log"
+        path = log_file(data_directory)
         super().__init__(
             path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8", delay=True
         )

@@ -145,6 +145,10 @@ class Providers:
             raise CommandError(f"{status.name} cannot be used.", hint=_sentence(status.reason))
         raise CommandError(f"No model is called {wanted!r}.", hint=nearest_to(wanted, models))
 
+    def known(self) -> tuple[ModelInfo, ...]:
+        """Return the models of all usable providers as far as they are known; asks nobody."""
+        return self._known()
+
     def info(self, label: str) -> ModelInfo:
         """Return what is known about the model `provider/model` without asking anybody."""
         provider, model_id = _split(label)
