@@ -54,6 +54,7 @@ from crush_kernel.tools.network import network_tools
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.question import QuestionDesk
 from crush_kernel.tools.rewind import Rewind
+from crush_kernel.tools.setup import Setup, setup_tools
 from crush_kernel.tools.shadow import Shadow
 from crush_kernel.tools.worktree import Worktree
 
@@ -299,6 +300,19 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             accepts=models.accepts,
             notebook=lambda: session.notebook,
             watch=worktree,
+            about=setup_tools(
+                Setup(
+                    settings=settings,
+                    data_directory=data,
+                    providers=models.providers,
+                    model=lambda: models.info,
+                    mode=lambda: runtime.agent.gate.mode,
+                    skills=prompts.found_skills,
+                    agents=prompts.found_agents,
+                    jobs=jobs,
+                ),
+                redact=redactor.redact,
+            ),
         )
         runtime = Runtime(
             settings=settings,
