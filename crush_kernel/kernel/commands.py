@@ -15,6 +15,7 @@ from rapidfuzz import process
 
 from crush_kernel import __version__
 from crush_kernel.errors import CommandError
+from crush_kernel.kernel.agentcommands import agents
 from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
 from crush_kernel.kernel.costpage import cost_page
 from crush_kernel.kernel.jobcommands import jobs
@@ -172,6 +173,7 @@ COMMANDS = {
             "jobs", "/jobs [stop id]", "lists what runs in the background, or stops it", jobs
         ),
         SlashCommand("skills", "/skills", "shows the skills, and what is wrong with them", skills),
+        SlashCommand("agents", "/agents", "shows who can be given tasks", agents),
         SlashCommand(NEW, "/new", "starts afresh: cells below know nothing of those above", _new),
         SlashCommand(
             "context", "/context [full]", "shows what the next prompt is sent with", context
