@@ -32,7 +32,7 @@ from tests.fakes.tool_context import tool_context
 pytestmark = pytest.mark.anyio
 
 KEY = "sk-ant-api03-planted-0123456789abcdef"
-PASSWORD = "planted-Passw0rd"
+PASSWORD = "planted-Passw0rd"  # noqa: S105 - planted
 SECRETS = {
     "ANTHROPIC_API_KEY": KEY,
     "OPENAI_API_KEY": "sk-proj-planted0123456789abcdefghij",
@@ -79,11 +79,13 @@ async def info(*sources: Sections, environ: Mapping[str, str] = SECRETS) -> str:
 
 
 async def test_it_says_how_the_kernel_is_set_up(tmp_path: Path) -> None:
-    async with set_up(tmp_path, SECRETS) as setup:
-        async with setup.jobs.command("sleep 60", cwd=tmp_path, timeout_s=None) as job:
-            setup.jobs.put_away(job)
-            text = await info(setup.sections)
-            await setup.jobs.stop(job)
+    async with (
+        set_up(tmp_path, SECRETS) as setup,
+        setup.jobs.command("sleep 60", cwd=tmp_path, timeout_s=None) as job,
+    ):
+        setup.jobs.put_away(job)
+        text = await info(setup.sections)
+        await setup.jobs.stop(job)
     blocks = dict(block.removeprefix("[").split("]\n", 1) for block in text.split("\n\n"))
     order = ["config_files", "config", "model", "providers", "skills", "permissions", "options"]
     assert [*blocks] == [*order, "jobs"]
@@ -122,7 +124,7 @@ async def test_it_says_the_same_while_nothing_changes(tmp_path: Path) -> None:
 async def test_with_nothing_set_the_offline_provider_is_in_use(tmp_path: Path) -> None:
     async with set_up(tmp_path, {}) as setup:
         text = await info(setup.sections)
-    assert "large = offline (offline)" in text or "(offline)" in text
+    assert text.count("(offline)") == 2
     assert "[jobs]" not in text
 
 
@@ -149,13 +151,8 @@ LINES = st.lists(st.text(max_size=400), max_size=MAX_LINES + 5).map(tuple)
 @given(st.lists(st.builds(Section, NAMES, LINES), max_size=6))
 def test_sections_have_an_order_and_bounds_and_no_empty_ones(sections: list[Section]) -> None:
     lines = [*render(sections)]
-    names = [
-        line[1:-1] for line in lines if line[:1] == "[" and line[1:-1] in {*ORDER, "zeta", "alpha"}
-    ]
     said = {section.name for section in sections if section.lines}
-    assert {*names} >= said
-    for name in said:
-        assert f"[{name}]" in lines
+    assert said <= {line.strip("[]") for line in lines}
     heads = [lines.index(f"[{name}]") for name in sorted(said, key=[*ORDER, "alpha", "zeta"].index)]
     assert heads == sorted(heads)
     assert len(lines) <= len(said) * (MAX_LINES + 3)
