@@ -42,7 +42,8 @@ With --json, each line of the standard output is an object with an `event`:
   warning            text
   cell_finished      cell, status (ok, failed, interrupted, timed_out, died), duration_s,
                      error, message, model, usage, denied
-  finished           exit_code, ran, up_to_date, failed, denied, usage, duration_s, message
+  finished           exit_code, ran, up_to_date, written (cells whose text is the model's and
+                     that wait for the next run), failed, denied, usage, duration_s, message
 Later versions may add events and fields.
 
 exit codes:

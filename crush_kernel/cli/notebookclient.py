@@ -242,12 +242,31 @@ class RunClient(NotebookClient):
         if kind == "comm_close":
             self._comm_id = ""
         elif kind == "comm_msg":
-            for answer in self._page.receive(content["data"]):
+            answers = self._page.receive(content["data"])
+            if self._page.former is not None:
+                self._renumber(self._page.former)
+                self._page.former = None
+            for answer in answers:
                 self.tell(answer)
             while self._page.repainted:
                 self.clear_display_id_mapping(self._page.repainted.pop())
         self._news.set()
         self._news = anyio.Event()
+
+    def _renumber(self, former: list[str]) -> None:
+        """Find by their new places the cells that were known by the `former` ones."""
+        cells = enumerate(self.nb.cells)
+        places = {cell["id"]: place for place, cell in cells if cell["cell_type"] == "code"}
+        if self._running is not None:
+            self._running.index = places[former[self._running.index]]
+        for shown in self._display_id_map.values():
+            kept = {
+                places[former[place]]: outputs
+                for place, outputs in shown.items()
+                if former[place] in places
+            }
+            shown.clear()
+            shown.update(kept)
 
     async def _reply_to(self, request: str) -> Json | None:
         """Return the reply to `request`; `None` if the kernel has died."""

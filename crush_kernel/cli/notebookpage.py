@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, cast
 
+from crush_kernel.cli.celledits import edit_cell, shown_cells
 from crush_kernel.cli.notebookformat import nbformat
 from crush_kernel.cli.records import KEY, Json, Notebook, shown_record
 
@@ -51,7 +52,7 @@ class NotebookPage:
         self._on_turn = on_turn
         self._on_said = on_said
         self._on_notice = on_notice
-        self._index = {cell["id"]: index for index, cell in enumerate(notebook["cells"])}
+        self._index = self._numbered()
         self.running: str | None = None
         """The cell that runs; its outputs come with its own messages."""
         self.stale: frozenset[str] = frozenset()
@@ -60,6 +61,10 @@ class NotebookPage:
         """Whether the kernel has told all that it had to tell at the opening."""
         self.repainted: list[int] = []
         """The places of cells whose outputs were exchanged; whoever reads it empties it."""
+        self.written: set[str] = set()
+        """The cells that a model has added, or whose text is a model's."""
+        self.former: list[str] | None = None
+        """The ids of the cells before some came, went or moved; whoever reads it empties it."""
 
     def opening(self) -> Json:
         """Return what is told when the comm is opened."""
@@ -69,6 +74,7 @@ class NotebookPage:
             "notebook": self._notebook["metadata"].get(KEY),
             "cells": [_listed(cell) for cell in self._notebook["cells"]],
             "is_headless": True,
+            "edits": True,
         }
 
     def receive(self, data: Json) -> list[Json]:
@@ -96,9 +102,39 @@ class NotebookPage:
                 self.stale = frozenset(cell for cell in data["cells"] if isinstance(cell, str))
             case {"method": "ready"}:
                 self.is_ready = True
+            case {"method": "look" | "edit", "id": str() as request}:
+                return list(self._answers(request, data))
             case _:
                 pass
         return []
+
+    def _answers(self, request: str, asked: Json) -> Iterator[Json]:
+        """Yield what there is to say to a question about the cells, or to a change of one."""
+        if asked["method"] == "look":
+            cells = shown_cells(self._notebook, self.running)
+            yield {"method": "looked", "id": request, "cells": cells, "is_last": True}
+            return
+        before = self._order()
+        refusal = edit_cell(self._notebook, asked, self.running)
+        if refusal is None and asked["action"] in ("insert", "replace"):
+            self.written.add(asked["cell_id"])
+        if (after := self._order()) != before:
+            self.former = [*self._index]
+            self._index = self._numbered()
+            yield {"method": "cells", "cells": list(self._rearranged(after))}
+        yield {"method": "edited", "id": request, "refusal": refusal}
+
+    def _order(self) -> list[Json]:
+        return [{"id": cell["id"], "type": cell["cell_type"]} for cell in self._notebook["cells"]]
+
+    def _rearranged(self, order: list[Json]) -> Iterator[Json]:
+        """Yield what is told of the cells when their list has changed: of new ones, all."""
+        known = set(self.former or ())
+        for entry, cell in zip(order, self._notebook["cells"], strict=True):
+            yield entry if entry["id"] in known else _listed(cell)
+
+    def _numbered(self) -> dict[str, int]:
+        return {cell["id"]: index for index, cell in enumerate(self._notebook["cells"])}
 
     def _turn(self, cell_id: str, record: object) -> Iterator[Json]:
         cell = self._cell(cell_id)

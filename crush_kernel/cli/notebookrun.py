@@ -3,6 +3,9 @@
 The notebook is saved after every cell, whatever ended it, so that a run that is killed has
 lost no more than the cell that ran; the next run begins with that one.
 
+What is run is what stood in the notebook at the start. Cells that a model adds meanwhile, or
+whose text it exchanges, are left for the next run: what it writes is to be read first.
+
 A first Ctrl-C or SIGTERM stops the cell, saves and shuts the kernel down; a second one does
 not wait for the cell.
 """
@@ -21,7 +24,7 @@ from anyio import CancelScope
 from anyio.abc import TaskGroup, TaskStatus
 from jupyter_client.manager import AsyncKernelManager
 
-from crush_kernel.cli.due import Reason, due, states
+from crush_kernel.cli.due import CellState, Reason, due, states
 from crush_kernel.cli.notebookclient import CellReply, RunClient
 from crush_kernel.cli.notebookfile import NotebookFile
 from crush_kernel.cli.notebookpage import NotebookPage
@@ -142,7 +145,7 @@ class NotebookRun:
     def _next(self) -> tuple[int, Reason] | None:
         """Return the place of the cell that runs next, and why it does."""
         waiting = due(
-            states(self._notebook),
+            self._states(),
             stale=self._page.stale,
             ran=self._news.keys(),
             runs_all=self._runs_all,
@@ -151,6 +154,11 @@ class NotebookRun:
             if reason := waiting.get(cell["id"]):
                 return index, reason
         return None
+
+    def _states(self) -> tuple[CellState, ...]:
+        """Return the cells that can run in this run, from top to bottom."""
+        written = self._page.written - self._news.keys()
+        return tuple(state for state in states(self._notebook) if state.id not in written)
 
     def _goes_on_after(self, ended: CellFinished) -> bool:
         if ended.status in ("failed", "timed_out"):
@@ -291,12 +299,14 @@ class NotebookRun:
 
     def _cell_started(self, index: int, reason: Reason) -> CellStarted:
         cell = self._notebook["cells"][index]
-        places = [state.id for state in states(self._notebook)]
+        places = [state.id for state in self._states()]
         source = cut(cell["source"].strip(), MAX_SOURCE_CHARS)
         return CellStarted(cell["id"], places.index(cell["id"]) + 1, source, reason)
 
     def _summary(self, duration_s: float, error: CrushKernelError | None) -> Finished:
         cells = tuple(self._finished)
+        runnable = {state.id for state in states(self._notebook)}
+        written = runnable & self._page.written
         usage: Counter[str] = Counter()
         for ended in cells:
             usage.update(ended.usage or {})
@@ -305,7 +315,8 @@ class NotebookRun:
         return Finished(
             exit_code=exit_code(cells, is_stopped=self._is_cut_short, is_broken=error is not None),
             ran=len(cells),
-            up_to_date=len(states(self._notebook)) - len(cells),
+            up_to_date=len(runnable - self._news.keys() - written),
+            written=len(written),
             failed=sum(ended.status not in ("ok", "interrupted") for ended in cells),
             denied=sum(ended.denied for ended in cells),
             usage=dict(usage),

@@ -129,6 +129,8 @@ class Finished:
     ran: int = 0
     up_to_date: int = 0
     """Cells that were left as they are."""
+    written: int = 0
+    """Cells that hold what a model has written in this run; they wait for the next one."""
     failed: int = 0
     denied: int = 0
     """How often something was refused, in all cells that ran."""

@@ -168,6 +168,11 @@ def _finished(event: Finished) -> Iterator[str]:
     ]
     tail = [duration(event.duration_s), _used(event.usage)]
     yield " · ".join(filter(None, (", ".join(filter(None, words)), *tail)))
+    if event.written:
+        yield (
+            f"{_counted(event.written, 'cell')} written by the model in this run: read what they "
+            "say, then run the notebook again to run them."
+        )
     if event.denied:
         yield (
             "What was denied can be allowed with --permission-mode accept-edits or yolo; "

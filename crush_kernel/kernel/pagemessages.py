@@ -108,6 +108,16 @@ def steering_message(cell_id: str, *, is_open: bool) -> Message:
     return {"method": "steering", "cell_id": cell_id, "is_open": is_open}
 
 
+def look_message(request: str) -> Message:
+    """Have a page tell its cells and what they say; its answer names `request`."""
+    return {"method": "look", "id": request}
+
+
+def edit_message(request: str, change: Message) -> Message:
+    """Have a page change one cell; its answer names `request`."""
+    return {"method": "edit", "id": request, **change}
+
+
 def ready_message(kernel: str) -> Message:
     """Answer the opening, after all that followed from it.
 

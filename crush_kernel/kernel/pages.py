@@ -13,14 +13,15 @@ Main loop. Source: design §5.
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from crush_kernel.kernel.bridge import EngineClosed
 from crush_kernel.kernel.mirror import CellOutputs, Mirror
 from crush_kernel.kernel.notebookplace import NotebookPlace
+from crush_kernel.kernel.page import Comm, Page
 from crush_kernel.kernel.pagemessages import (
     Message,
     client_of,
@@ -36,6 +37,7 @@ from crush_kernel.kernel.pagemessages import (
     turn_message,
     turn_messages,
 )
+from crush_kernel.kernel.pagerequests import PageAnswer, PageRequests
 
 if TYPE_CHECKING:
     # These cost a quarter of a second to import, and no page waits before `kernel_info`.
@@ -65,36 +67,6 @@ KERNEL = uuid.uuid4().hex
 """Names this kernel process to pages, which may have known another one."""
 
 
-class Comm(Protocol):
-    """What is needed of `comm.base_comm.BaseComm`."""
-
-    def send(self, data: Message) -> None:
-        """Send a message to the page."""
-
-    def on_msg(self, callback: Callable[[dict[str, Any]], None]) -> None:
-        """Have `callback` called with each message."""
-
-    def on_close(self, callback: Callable[[dict[str, Any]], None]) -> None:
-        """Have `callback` called when the page closes the comm."""
-
-
-@dataclass(eq=False, slots=True)
-class Page:
-    """One page, or one runner."""
-
-    comm: Comm
-    client: str = ""
-    """Whose requests come from it: it gets the outputs of these."""
-    is_headless: bool = False
-    follows: CellOutputs | None = None
-    """The running cell that it is sent pictures of."""
-    asked: float | None = None
-    """Since when an acknowledgment is awaited, by the clock of the loop."""
-    is_closed: bool = False
-    header: Message | None = None
-    """What it was told last of the whole notebook."""
-
-
 class Pages:
     """Listens to all pages and tells them what they have to write and to show."""
 
@@ -121,6 +93,9 @@ class Pages:
         self._place = NotebookPlace()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pictures: set[asyncio.Task[None]] = set()
+        self._requests = PageRequests[Page]()
+        self._begun = ("", "")
+        """The cell that began last, and the client that had it run."""
         self._steering: tuple[str, Callable[[str], None]] | None = None
         """The cell whose turn takes messages, and who takes them."""
 
@@ -167,6 +142,7 @@ class Pages:
 
     def began(self, shown: CellOutputs, client: str) -> None:
         """Have the pages follow a cell that begins to run, if others have asked for it."""
+        self._begun = shown.cell_id, client
         for page in self._listening():
             if page.client != client:
                 self._follow(page, shown)
@@ -223,6 +199,38 @@ class Pages:
             if not page.is_headless:
                 self._send(page, [steering_message(cell_id, is_open=is_open)])
 
+    def editors(self, notebook: Path | None) -> tuple[list[Page], list[Page]]:
+        """Return the pages that can change `notebook`, in which the cell runs that began last.
+
+        The first ones have had it run; the others show the same notebook.
+        """
+        cell_id, client = self._begun
+        able = [
+            page
+            for page in self._listening()
+            if page.edits and cell_id in page.cells and page.notebook in (None, notebook)
+        ]
+        own = [page for page in able if page.client == client]
+        return own, [page for page in able if page not in own]
+
+    async def ask(
+        self, pages: Collection[Page], message: Callable[[str], Message], *, within_s: float
+    ) -> PageAnswer[Page]:
+        """Send the `message` of a request to `pages`, and return what the first one answers.
+
+        What a page has said before its answer is taken in by then.
+
+        Raises:
+            PageGone: none of them is there any more.
+            TimeoutError: none of them has answered in time.
+        """
+
+        def send(page: Page, request: str) -> None:
+            self._send(page, [message(request)])
+
+        there = [page for page in pages if page in self._pages]
+        return await self._requests.ask(there, send, within_s=within_s)
+
     def _tell_session(self, messages: Sequence[Message], session: "Session") -> None:
         """Tell `messages`, then what the whole notebook is now; to find that out takes a while."""
         if self._pages:
@@ -257,10 +265,11 @@ class Pages:
         if page.is_closed:
             return
         page.is_headless = data.get("is_headless") is True
+        page.edits = data.get("edits") is True
         self._pages.append(page)
         session = await self._session()
-        contents = await asyncio.to_thread(contents_of, data)
-        path = self._place.located(data.get("path"), session.notebook)
+        contents = await self._contents(page, data)
+        path = page.notebook = self._place.located(data.get("path"), session.notebook)
         updates = await self._do(partial(session.load, contents, path))
         missed = self._missed(contents, updates)
         self._send(page, _news(updates, missed))
@@ -274,8 +283,13 @@ class Pages:
                 self._follow(page, shown)
         self._contact.set()
 
-    async def _rearranged(self, page: Page, data: Message, session: "Session") -> None:
+    async def _contents(self, page: Page, data: Message) -> "NotebookContents":
         contents = await asyncio.to_thread(contents_of, data)
+        page.cells = frozenset(cell.id for cell in contents.cells)
+        return contents
+
+    async def _rearranged(self, page: Page, data: Message, session: "Session") -> None:
+        contents = await self._contents(page, data)
         if told := told_in_full(data):
             # It may have read its file again, and hold an older header.
             page.header = None
@@ -322,11 +336,12 @@ class Pages:
                 await self._do(session.saved)
             case {"method": "path"}:
                 if path := self._place.located(data.get("path")):
+                    page.notebook = path
                     await self._do(partial(session.moved, path))
             case {"method": "say", "cell_id": str() as cell, "text": str() as text}:
                 await self._steer(cell, text, session)
             case _:
-                logger.debug("a page says %r", data.get("method"))
+                self._requests.hear(page, data)
 
     async def _steer(self, cell_id: str, text: str, session: "Session") -> None:
         """Hand on what is said to a running turn; what comes too late is told with the next."""
@@ -345,6 +360,7 @@ class Pages:
 
     def _forget(self, page: Page) -> None:
         page.follows = None
+        self._requests.forget(page)
         if page in self._pages:
             self._pages.remove(page)
 

@@ -33,7 +33,36 @@ export interface IOpening {
   readonly notebook: ReadonlyPartialJSONObject | null;
   readonly cells: readonly ICellEntry[];
   readonly is_headless: false;
+  /** That the page answers `look` and `edit`. */
+  readonly edits: true;
 }
+
+/** A cell as the model is to see it. */
+export interface IShownCell {
+  readonly id: string;
+  readonly type: nbformat.CellType;
+  readonly source: string;
+  /** How many outputs it shows. */
+  readonly outputs: number;
+  readonly execution_count: number | null;
+  /** Whether it runs or waits to be run. */
+  readonly is_busy: boolean;
+}
+
+/** Why a cell is not changed as the kernel asks. */
+export type Refusal =
+  /** There is no such cell. */
+  | 'unknown'
+  /** Another cell has the id of the new one. */
+  | 'taken'
+  /** It says something else than the kernel knows. */
+  | 'changed'
+  /** It runs or waits to be run. */
+  | 'busy'
+  /** The user has said that it is not to be changed. */
+  | 'locked'
+  /** Nothing that is changed here would be saved. */
+  | 'read-only';
 
 /** What the page tells the kernel. */
 export type PageMessage =
@@ -51,6 +80,19 @@ export type PageMessage =
   | { readonly method: 'saved' }
   /** Something for the turn of a cell that is running. */
   | { readonly method: 'say'; readonly cell_id: string; readonly text: string }
+  /** A part of the answer to `look`, in order. */
+  | {
+      readonly method: 'looked';
+      readonly id: string;
+      readonly cells: readonly IShownCell[];
+      readonly is_last: boolean;
+    }
+  /** The answer to `edit`; it is done where there is no refusal. */
+  | {
+      readonly method: 'edited';
+      readonly id: string;
+      readonly refusal: Refusal | null;
+    }
   | { readonly method: 'path'; readonly path: string };
 
 /** A turn to keep with its cell; without a record the cell keeps none. */
@@ -110,6 +152,47 @@ export interface IReadyMessage {
   readonly kernel: string;
 }
 
+/** Tell which cells there are, and what they say. */
+export interface ILookMessage {
+  readonly method: 'look';
+  readonly id: string;
+}
+
+/** Change one cell. */
+export interface IEditMessage {
+  readonly method: 'edit';
+  readonly id: string;
+  readonly edit: ICellEdit;
+}
+
+/** How one cell is to change; `after` is the cell above its place, empty for the top. */
+export type ICellEdit =
+  | {
+      readonly action: 'insert';
+      readonly cellId: string;
+      readonly cellType: nbformat.CellType;
+      readonly source: string;
+      readonly after: string;
+    }
+  | {
+      readonly action: 'replace';
+      readonly cellId: string;
+      readonly cellType: nbformat.CellType;
+      readonly source: string;
+      /** What it must say for that. */
+      readonly former: string;
+    }
+  | {
+      readonly action: 'delete';
+      readonly cellId: string;
+      readonly former: string;
+    }
+  | {
+      readonly action: 'move';
+      readonly cellId: string;
+      readonly after: string;
+    };
+
 /** What the kernel tells the page. */
 export type KernelMessage =
   | ITurnMessage
@@ -117,6 +200,8 @@ export type KernelMessage =
   | IOutputsMessage
   | IStaleMessage
   | ISteeringMessage
+  | ILookMessage
+  | IEditMessage
   | IReadyMessage;
 
 /** Return what `data` of a comm message says; nothing if it is not of this protocol. */
@@ -141,6 +226,10 @@ export function parseMessage(data: unknown): KernelMessage | null {
       return isName(data.cell_id) && typeof data.is_open === 'boolean'
         ? { method: 'steering', cellId: data.cell_id, isOpen: data.is_open }
         : null;
+    case 'look':
+      return isName(data.id) ? { method: 'look', id: data.id } : null;
+    case 'edit':
+      return Private.parseEdit(data);
     case 'ready':
       return isName(data.kernel)
         ? { method: 'ready', kernel: data.kernel }
@@ -194,6 +283,45 @@ namespace Private {
         isRunning: cell.is_running
       }
     ];
+  }
+
+  export function parseEdit(data: Data): IEditMessage | null {
+    const edit = parseCellEdit(data);
+    return isName(data.id) && edit
+      ? { method: 'edit', id: data.id, edit }
+      : null;
+  }
+
+  function parseCellEdit(data: Data): ICellEdit | null {
+    const { action, cell_id: cellId, cell_type: cellType } = data;
+    const { source, former, after } = data;
+    if (!isName(cellId)) {
+      return null;
+    }
+    switch (action) {
+      case 'insert':
+        return isCellType(cellType) && isText(source) && isText(after)
+          ? { action, cellId, cellType, source, after }
+          : null;
+      case 'replace':
+        return isCellType(cellType) && isText(source) && isText(former)
+          ? { action, cellId, cellType, source, former }
+          : null;
+      case 'delete':
+        return isText(former) ? { action, cellId, former } : null;
+      case 'move':
+        return isText(after) ? { action, cellId, after } : null;
+      default:
+        return null;
+    }
+  }
+
+  function isText(value: unknown): value is string {
+    return typeof value === 'string';
+  }
+
+  function isCellType(value: unknown): value is nbformat.CellType {
+    return value === 'code' || value === 'markdown' || value === 'raw';
   }
 
   function isTurnRecord(record: unknown): record is ITurnRecord {

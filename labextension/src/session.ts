@@ -5,12 +5,15 @@ import { Signal } from '@lumino/signaling';
 import type { ISignal } from '@lumino/signaling';
 import { readMetadata, writeMetadata } from './cellmetadata';
 import { CellOrder } from './cellorder';
+import { applyEdit, shownCells } from './celledits';
 import { codeCells, findCell } from './cells';
 import { buryWidgets } from './deadwidgets';
 import { KernelComm } from './kernelcomm';
 import { PROTOCOL_VERSION, parseMessage } from './protocol';
 import type {
   ICellEntry,
+  IEditMessage,
+  ILookMessage,
   IOpening,
   IOutputsMessage,
   IPicture,
@@ -107,9 +110,7 @@ export class NotebookSession implements IDisposable {
    * happens to this page; does nothing where nothing changed or saving is not ours to do.
    */
   save(): void {
-    const { contentsModel } = this._context;
-    const isWritable = !this._model.readOnly && contentsModel?.writable;
-    if (this._isSaving || !this._model.dirty || !isWritable) {
+    if (this._isSaving || !this._model.dirty || !this._isWritable) {
       return;
     }
     // The server saves what people edit together.
@@ -117,6 +118,11 @@ export class NotebookSession implements IDisposable {
       // JupyterLab tells the user of a failure itself.
       this._context.save().catch(() => undefined);
     }
+  }
+
+  private get _isWritable(): boolean {
+    const { contentsModel } = this._context;
+    return !this._model.readOnly && contentsModel?.writable === true;
   }
 
   private _greeting(): readonly [IOpening, ...PageMessage[]] {
@@ -134,7 +140,8 @@ export class NotebookSession implements IDisposable {
         path: this._context.localPath || null,
         notebook: readMetadata(this._model),
         cells,
-        is_headless: false
+        is_headless: false,
+        edits: true
       },
       ...more.map(cells => ({ method: 'cells', cells }) as const)
     ];
@@ -154,6 +161,10 @@ export class NotebookSession implements IDisposable {
         return this._setStale(message.cellIds);
       case 'steering':
         return this._onSteering(message);
+      case 'look':
+        return this._onLook(message);
+      case 'edit':
+        return this._onEdit(message);
       case 'ready':
         return this._onReady(message);
       default:
@@ -222,6 +233,23 @@ export class NotebookSession implements IDisposable {
     } else if (cellId === this._steering) {
       this._setSteering(null);
     }
+  }
+
+  private _onLook({ id }: ILookMessage): void {
+    const parts = shownCells(this._model);
+    parts.forEach((cells, index) => {
+      const is_last = index === parts.length - 1;
+      this._comm.send({ method: 'looked', id, cells, is_last });
+    });
+  }
+
+  private _onEdit({ id, edit }: IEditMessage): void {
+    const refusal = this._isWritable
+      ? applyEdit(this._model, edit)
+      : 'read-only';
+    // First, so that the kernel knows the order when it goes on.
+    this.tellCells();
+    this._comm.send({ method: 'edited', id, refusal });
   }
 
   /** Widgets of an earlier kernel process are dead; those of running cells are not. */

@@ -81,6 +81,7 @@ def test_a_new_notebook_is_told_by_its_cells(desk: Desk) -> None:
             {"id": "two", "type": "markdown"},
         ],
         "is_headless": True,
+        "edits": True,
     }
 
 
@@ -193,6 +194,97 @@ def test_the_page_is_ready_when_the_kernel_says_so(desk: Desk) -> None:
     assert desk.page.is_ready
 
 
+# Cells that are changed
+
+
+def insert(**more: object) -> Json:
+    edit = {
+        "action": "insert",
+        "cell_id": "new",
+        "cell_type": "code",
+        "source": "Ask.",
+        "after": "",
+    }
+    return {"method": "edit", "id": "r1", **edit, **more}
+
+
+def test_the_cells_are_told_as_they_are(desk: Desk) -> None:
+    desk.page.running = "one"
+    desk.code.execution_count = 4
+    desk.code.outputs = [shown_record()]
+
+    cell: Json = {"outputs": 0, "execution_count": None, "is_busy": False}
+    (told,) = desk.page.receive({"method": "look", "id": "r1"})
+
+    code = {"type": "code", "source": "say hello", "outputs": 1, "execution_count": 4}
+    assert told == {
+        "method": "looked",
+        "id": "r1",
+        "cells": [
+            {"id": "one", **code, "is_busy": True},
+            cell | {"id": "two", "type": "markdown", "source": "# Title"},
+        ],
+        "is_last": True,
+    }
+
+
+def test_a_new_cell_is_told_before_the_answer_and_is_the_models(desk: Desk) -> None:
+    order, answer = desk.page.receive(insert())
+
+    assert order == {
+        "method": "cells",
+        "cells": [
+            {"id": "new", "type": "code", "execution_count": None},
+            {"id": "one", "type": "code"},
+            {"id": "two", "type": "markdown"},
+        ],
+    }
+    assert answer == {"method": "edited", "id": "r1", "refusal": None}
+    assert desk.page.written == {"new"}
+    assert desk.page.former == ["one", "two"]
+    nbformat.validate(desk.notebook)
+
+
+def test_what_comes_later_is_written_where_the_cell_is_then(desk: Desk) -> None:
+    desk.page.receive(insert())
+
+    desk.page.receive(repaint())
+    desk.page.receive({"method": "turn", "cell_id": "one", "record": RECORD})
+
+    assert [cell.source for cell in desk.notebook.cells] == ["Ask.", "say hello", "# Title"]
+    assert desk.notebook.cells[1].metadata["crush"] == RECORD
+    assert desk.page.repainted == [1]
+
+
+def test_a_cell_that_is_replaced_is_the_models_and_nothing_is_rearranged(desk: Desk) -> None:
+    desk.code.metadata["crush"] = RECORD
+    desk.code.outputs = [shown_record()]
+
+    edit = insert(action="replace", cell_id="one", former="say hello")
+    answers = desk.page.receive(edit)
+
+    assert answers == [{"method": "edited", "id": "r1", "refusal": None}]
+    assert desk.code.source == "Ask."
+    assert desk.code.metadata["crush"] == RECORD
+    assert desk.code.outputs == [shown_record()]
+    assert desk.page.written == {"one"}
+    assert desk.page.former is None
+
+
+def test_the_cell_that_runs_stays_as_it_is(desk: Desk) -> None:
+    desk.page.running = "one"
+
+    for edit in (
+        insert(action="replace", cell_id="one", former="say hello"),
+        insert(action="delete", cell_id="one", former="say hello"),
+        insert(action="move", cell_id="one", after="two"),
+    ):
+        assert desk.page.receive(edit) == [{"method": "edited", "id": "r1", "refusal": "busy"}]
+
+    assert desk.notebook == NOTEBOOK
+    assert desk.page.written == set()
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -213,6 +305,8 @@ def test_the_page_is_ready_when_the_kernel_says_so(desk: Desk) -> None:
         pytest.param({"method": "said", "cell_id": "one", "index": 1}, id="nothing said"),
         pytest.param({"method": "stale", "cells": "one"}, id="stale cells that are none"),
         pytest.param({"method": "notice", "cell_id": "one"}, id="notice without words"),
+        pytest.param({"method": "look"}, id="question without a name"),
+        pytest.param({"method": "edit", "action": "delete"}, id="edit without a name"),
     ],
 )
 def test_what_makes_no_sense_changes_nothing(desk: Desk, data: Json) -> None:

@@ -115,6 +115,17 @@ USAGE = {"input_tokens": 1_100, "cache_read_tokens": 100, "output_tokens": 20}
             id="failed in the end",
         ),
         pytest.param(
+            Finished(0, ran=1, written=2, duration_s=1.0),
+            [
+                "1 cell run · 1.0 s",
+                (
+                    "2 cells written by the model in this run: read what they say, then run the "
+                    "notebook again to run them."
+                ),
+            ],
+            id="cells of the model in the end",
+        ),
+        pytest.param(
             Finished(3, ran=1, denied=2, duration_s=1.0),
             [
                 "1 cell run, 2 denied · 1.0 s",

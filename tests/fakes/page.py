@@ -53,6 +53,18 @@ class PageCell:
         return {**told, "record": self.record} if self.record else told
 
     @property
+    def looks(self) -> Json:
+        """What is told of it when the kernel asks."""
+        return {
+            "id": self.id,
+            "type": self.type,
+            "source": self.source,
+            "outputs": len(self.outputs),
+            "execution_count": self.execution_count,
+            "is_busy": self.is_running,
+        }
+
+    @property
     def shown(self) -> str:
         """All Markdown that it shows."""
         return "\n".join(
@@ -72,6 +84,10 @@ class Page:
         self.version = version
         self.crush: Json | None = None
         """The notebook's metadata of ours."""
+        self.edits = True
+        """Whether it changes cells when it is asked."""
+        self.refusal: str | None = None
+        """Why it changes none."""
         self.stale: list[str] = []
         self.kernels: list[str] = []
         """Of each `ready`, which kernel said so."""
@@ -102,6 +118,7 @@ class Page:
             "notebook": self.crush,
             "cells": [cell.entry for cell in self.cells],
             "is_headless": self.is_headless,
+            "edits": self.edits,
         }
 
     def news(self) -> Json | None:
@@ -146,8 +163,46 @@ class Page:
                 self.stale = data["cells"]
             case "ready":
                 self.kernels.append(data["kernel"])
+            case "look" | "edit":
+                yield from self._answers(data)
             case _:
                 pass
+
+    def _answers(self, data: Json) -> Iterator[Json]:
+        if data["method"] == "look":
+            cells = [cell.looks for cell in self.cells]
+            yield {"method": "looked", "id": data["id"], "cells": cells, "is_last": True}
+            return
+        refusal = self.refusal or self._edit(data)
+        if news := self.news():
+            yield news
+        yield {"method": "edited", "id": data["id"], "refusal": refusal}
+
+    def _edit(self, data: Json) -> str | None:
+        """Change a cell as the kernel asks, and return why not."""
+        cell_id, after = data["cell_id"], data.get("after")
+        if after and after not in self.ids:
+            return "unknown"
+        if data["action"] == "insert":
+            cell = PageCell(cell_id, data["source"], data["cell_type"])
+            self.insert(self._below(after), cell)
+            return None
+        if cell_id not in self.ids:
+            return "unknown"
+        if "former" in data and self[cell_id].source != data["former"]:
+            return "changed"
+        match data["action"]:
+            case "replace":
+                self[cell_id].source, self[cell_id].type = data["source"], data["cell_type"]
+            case "delete":
+                self.delete(cell_id)
+            case _:
+                cell = self.delete(cell_id)
+                self.insert(self._below(after), cell)
+        return None
+
+    def _below(self, after: str | None) -> int:
+        return self.ids.index(after) + 1 if after else 0
 
     def _write(self, cell_id: str, record: Json | None) -> Iterator[Json]:
         if cell_id not in self.ids:
@@ -187,6 +242,7 @@ class Page:
     def reloaded(self) -> "Page":
         """Return the page that shows the file when this one is gone."""
         page = Page(path=self.path, is_headless=self.is_headless)
+        page.edits = self.edits
         page.file = deepcopy(self.file)
         page.revert()
         return page

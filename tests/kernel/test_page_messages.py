@@ -16,7 +16,18 @@ import pytest
 from crush_kernel.cli.notebookpage import NotebookPage
 from crush_kernel.history.session import CellUpdate
 from crush_kernel.kernel.mirror import Mirror
+from crush_kernel.kernel.openpages import OpenPages
 from crush_kernel.kernel.pages import LATE, Pages
+from crush_kernel.tools.opennotebook import (
+    CellChange,
+    CellDeleted,
+    CellInserted,
+    CellMoved,
+    CellReplaced,
+)
+from crush_kernel.tools.opennotebook import (
+    PageCell as ShownCell,
+)
 from tests.fakes.page import Page, PageCell
 from tests.kernel.office import WAIT_S, FakeComm, Office
 
@@ -26,6 +37,7 @@ Json = dict[str, Any]
 
 FILE = Path(__file__).parents[2] / "labextension" / "src" / "__tests__" / "messages.json"
 MESSAGES: Json = json.loads(FILE.read_text(encoding="utf-8"))
+ASKED: list[Json] = MESSAGES["asked"]
 FROM_KERNEL: list[Json] = [*MESSAGES["fromKernel"], *MESSAGES["fromKernelToRunners"]]
 
 OPAQUE = frozenset(("record", "notebook", "crush", "outputs", "messages"))
@@ -208,3 +220,56 @@ def test_the_page_of_the_tests_says_what_a_page_does() -> None:
     answers = [answer for message in MESSAGES["fromKernel"] for answer in page.hear(message)]
     page.cells.append(PageCell("c"))
     assert [*answers, page.news()] == MESSAGES["fromPage"][:5]
+
+
+def test_the_page_of_the_tests_answers_what_a_page_does() -> None:
+    page = Page(path="folder/notebook.ipynb")
+    page.cells = [
+        PageCell("a", "prompt of a", execution_count=1),
+        PageCell("b", "prompt of b"),
+    ]
+    page.opening()
+
+    assert [[*page.hear(asked["question"])] for asked in ASKED] == [
+        asked["answers"] for asked in ASKED
+    ]
+
+
+CHANGES: list[CellChange] = [
+    CellInserted("c", "code", "prompt of c", after="a"),
+    CellReplaced("b", "code", "another prompt of b", former="prompt of b"),
+    CellMoved("b", after=""),
+    CellDeleted("b", former="prompt of b"),
+    CellDeleted("b", former="another prompt of b"),
+]
+
+
+def test_the_kernel_asks_what_pages_expect_and_understands_their_answers(tmp_path: Path) -> None:
+    async def main() -> list[Any]:
+        office = Office(tmp_path)
+        comm = await office.open("a", "b")
+        page = comm.page
+        page["a"].source, page["b"].source = "prompt of a", "prompt of b"
+        office.pages.began(Mirror().begin("a", 1), "client")
+        open_pages = OpenPages(
+            office.pages,
+            Mirror(),
+            office.live.session,
+            loop=asyncio.get_running_loop(),
+            busy=lambda: ["a"],
+        )
+        comm.heard.clear()
+        told = await open_pages.cells()
+        assert told == (
+            ShownCell("a", "code", "prompt of a", is_busy=True),
+            ShownCell("b", "code", "prompt of b"),
+        )
+        refusals = [await open_pages.edit(change) for change in CHANGES]
+        heard = [message for message in comm.heard if message["method"] in ("look", "edit")]
+        return [refusals, [{**message, "id": ""} for message in heard]]
+
+    refusals, asked = asyncio.run(asyncio.wait_for(main(), WAIT_S))
+
+    edits = [each for each in ASKED if each["question"]["method"] == "edit"]
+    assert refusals == [each["answers"][-1]["refusal"] for each in edits]
+    assert asked == [{**each["question"], "id": ""} for each in ASKED]

@@ -43,7 +43,23 @@ test('the page tells what the kernel expects', async () => {
   expect(comm.sent).toEqual(messages.fromPage);
 });
 
-const toPages = [...messages.fromKernel, ...messages.fromKernelToPages];
+test('the page answers what the kernel asks', async () => {
+  const { comm } = await opened();
+
+  for (const { question, answers } of messages.asked) {
+    comm.sent.length = 0;
+    comm.hear(question);
+    await settled();
+
+    expect(comm.sent).toEqual(answers);
+  }
+});
+
+const toPages = [
+  ...messages.fromKernel,
+  ...messages.fromKernelToPages,
+  ...messages.asked.map(({ question }) => question)
+];
 const fields = toPages.flatMap(message =>
   Object.keys(message).map(field => [message.method, field, message] as const)
 );

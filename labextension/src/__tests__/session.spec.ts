@@ -80,7 +80,8 @@ describe('the comm', () => {
         path: 'folder/notebook.ipynb',
         notebook: HEADER,
         cells: [{ id: 'a', type: 'code', execution_count: null, crush: TURN }],
-        is_headless: false
+        is_headless: false,
+        edits: true
       }
     ]);
     expect(comms[0].sent).toEqual([]);
@@ -775,5 +776,52 @@ describe('a question that waits', () => {
     model.dispose();
 
     expect(() => context.setStatus('dead')).not.toThrow();
+  });
+});
+
+describe('a change of a cell that the kernel asks for', () => {
+  const insert = {
+    method: 'edit',
+    id: 'r1',
+    action: 'insert',
+    cell_id: 'new',
+    cell_type: 'code',
+    source: 'a prompt',
+    after: 'a'
+  };
+
+  test('is told after the new order', async () => {
+    const { model, kernel } = await opened();
+
+    kernel.comm.hear(insert);
+    await settled();
+
+    expect(kernel.comm.sent.map(({ method }) => method)).toEqual([
+      'cells',
+      'edited'
+    ]);
+    expect(model.cells.get(1).sharedModel.getSource()).toBe('a prompt');
+    expect(model.dirty).toBe(true);
+  });
+
+  test.each([
+    [
+      'is not writable',
+      ({ context }: IOpened) => (context.contentsModel = { writable: false })
+    ],
+    [
+      'is read-only',
+      ({ model }: IOpened) => ((model as { readOnly: boolean }).readOnly = true)
+    ]
+  ])('is refused where the notebook %s', async (_, prepare) => {
+    const page = await opened();
+    prepare(page);
+
+    page.kernel.comm.hear(insert);
+
+    expect(page.kernel.comm.sent).toEqual([
+      { method: 'edited', id: 'r1', refusal: 'read-only' }
+    ]);
+    expect(page.model.cells.length).toBe(3);
   });
 });
