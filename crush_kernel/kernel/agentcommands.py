@@ -51,7 +51,9 @@ def sections(found: CustomAgents) -> Iterator[str]:
 
 
 def _row(agent: CustomAgent) -> str:
-    tools = "all" if agent.tools is None else ", ".join(map(code_span, agent.tools)) or "none"
+    tools = (
+        "reading ones" if agent.tools is None else ", ".join(map(code_span, agent.tools)) or "none"
+    )
     about = escape(short(agent.description))
     model = code_span(agent.model) if "/" in agent.model else agent.model
     return (

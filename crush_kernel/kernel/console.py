@@ -23,7 +23,7 @@ from crush_kernel.agent.events import (
 )
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.history.todos import Todo
-from crush_kernel.kernel import questiontext, render
+from crush_kernel.kernel import questiontext, render, subagentcard
 from crush_kernel.kernel.markdown import visible
 from crush_kernel.kernel.render import CallFacts, FooterFacts
 from crush_kernel.kernel.slots import Publish
@@ -171,6 +171,8 @@ class ConsoleDisplay:
             permission=render.permission_words(settled) if settled else "",
             is_denied=settled is not None and not settled.is_allowed,
         )
+        for line in subagentcard.steps_in_short(event.result):
+            self._line(f"  ├ {line}")
         words = [render.short(facts.name), render.outcome(facts), render.duration(event.duration_s)]
         self._line("  └ " + " · ".join(filter(None, words)))
         diff = event.result.metadata.get("diff")
@@ -200,7 +202,7 @@ class ConsoleDisplay:
 
 
 def _question(request: PermissionRequest) -> list[str]:
-    lines = [visible(f"{request.tool} wants to {request.title}")]
+    lines = [visible(f"{render.behalf(request)}{request.tool} wants to {request.title}")]
     # What bash reads is no line end must not look like one.
     command = visible(request.command.replace("\r", "⟨U+000D⟩"))
     lines.extend(f"  {line}" for line in command.split("\n") if line)

@@ -303,7 +303,7 @@ class _SlotDisplay:
             if self._steering is None and self._say is not None:
                 self._steering = SteeringBox(self._say)
             self._card = LiveCard(self._stop_tool, steering=self._steering)
-        rows = [call.row(now) for call in self._transcript.calls() if not call.is_waiting]
+        rows = [call.row(now) for call in self._transcript.calls() if not call.is_asked_about]
         todos = render.todo_rows(self._transcript.todos)
         self._card.show(rows, self._questions, todos=todos, queued=self._transcript.queued)
         fallback = [*self._transcript.live(now), *(each.fallback for each in self._questions)]

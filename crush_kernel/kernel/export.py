@@ -17,9 +17,10 @@ from crush_kernel.history.conversation import count_calls
 from crush_kernel.history.record import write_turn
 from crush_kernel.history.summary import is_summary, summary_text
 from crush_kernel.history.turn import Turn
-from crush_kernel.kernel import render
+from crush_kernel.kernel import render, subagentcard
 from crush_kernel.kernel.markdown import escape, fenced, neutralize
-from crush_kernel.kernel.render import CallFacts, FooterFacts
+from crush_kernel.kernel.recordedcall import recorded_call
+from crush_kernel.kernel.render import FooterFacts
 from crush_kernel.messages import (
     Media,
     Opaque,
@@ -29,7 +30,6 @@ from crush_kernel.messages import (
     Text,
     ToolCall,
     ToolResult,
-    object_in,
 )
 
 DEFAULT_NAME: Final = "conversation"
@@ -128,8 +128,8 @@ def _said(part: Part, results: dict[str, ToolResult]) -> str:
             return render.reply(text).markdown
         case Reasoning(text=text):
             return render.reasoning(text).markdown
-        case ToolCall(id=call_id, name=name, input=arguments):
-            return _call(name, arguments, results.get(call_id))
+        case ToolCall():
+            return subagentcard.call(recorded_call(part, results.get(part.id))).markdown
         case _:
             return _other(part)
 
@@ -170,19 +170,6 @@ def _ending(turn: Turn) -> str:
             return render.notice("still running").markdown
 
 
-def _call(name: str, arguments: str, result: ToolResult | None) -> str:
-    permission = "" if result is None else str(result.metadata.get("permission") or "")
-    facts = CallFacts(
-        name=name,
-        summary=_in_short(arguments),
-        state="interrupted" if result is None else "done",
-        result=result,
-        permission=permission,
-        is_denied="denied" in permission,
-    )
-    return render.call(facts).markdown
-
-
 def _footer(turn: Turn) -> str:
     models = dict.fromkeys(m.model for m in turn.messages if m.role == "assistant" and m.model)
     if not models:
@@ -197,14 +184,6 @@ def _title(turns: Iterable[Turn]) -> str:
     parts = (part for turn in turns for message in turn.messages for part in message.parts)
     texts = (part.text for part in parts if isinstance(part, Text) and part.text.strip())
     return render.short(next(texts, "Conversation"))
-
-
-def _in_short(arguments: str) -> str:
-    """Return the argument that says most, or all of them as they were written."""
-    known = object_in(arguments) or {}
-    names = ("command", "file_path", "pattern", "path")
-    texts = (value for name in names if isinstance(value := known.get(name), str))
-    return next(texts, arguments if known else "")
 
 
 _PAGE: Final = """<!DOCTYPE html>

@@ -114,8 +114,8 @@ def reasoning(text: str) -> Rendered:
     """Show the model's thinking, folded."""
     if not text.strip():
         return Rendered("", "")
-    shown = neutralize(_bounded(text, MAX_REASONING_CHARS, 400))
-    return Rendered(_folded("Reasoning", shown), "")
+    shown = neutralize(bounded(text, MAX_REASONING_CHARS, 400))
+    return Rendered(folded("Reasoning", shown), "")
 
 
 def call(facts: CallFacts, *, is_short: bool = False) -> Rendered:
@@ -125,13 +125,13 @@ def call(facts: CallFacts, *, is_short: bool = False) -> Rendered:
         facts: the call.
         is_short: leave the result out, since the turn already shows very much.
     """
-    title = _call_title(facts)
-    words = [short(facts.summary), *_call_words(facts)]
+    title = call_title(facts)
+    words = [short(facts.summary), *call_words(facts)]
     plain = " ".join(filter(None, ("▸", short(facts.name), " · ".join(filter(None, words)))))
     body = "" if is_short else _call_body(facts)
     if not body:
         return Rendered(f"<sub>{title}</sub>", plain)
-    return Rendered(_folded(title, body), plain)
+    return Rendered(folded(title, body), plain)
 
 
 def listing_call(facts: CallFacts, todos: Sequence[Todo]) -> Rendered:
@@ -143,7 +143,7 @@ def listing_call(facts: CallFacts, todos: Sequence[Todo]) -> Rendered:
     is_long = len(todos) > LONG_LIST
     plain = "\n".join((brief.plain, *(f"  {row.sign} {row.text}" for row in rows)))
     body = _todo_lines(rows)
-    return Rendered(_folded(_call_title(facts), body, is_shown=not is_long), plain)
+    return Rendered(folded(call_title(facts), body, is_shown=not is_long), plain)
 
 
 def todos(todos: Sequence[Todo]) -> Rendered:
@@ -171,8 +171,8 @@ def summary(event: SummaryFinished) -> Rendered:
         before, after = thousands(event.before_tokens), thousands(event.after_tokens)
         tokens = f": {before} → {after} tokens"
     title = f"The conversation so far was summarized{tokens}"
-    body = neutralize(_bounded(event.text, MAX_SUMMARY_CHARS, 400))
-    return Rendered(_folded(title, body) if body.strip() else f"<sub>{title}</sub>", title)
+    body = neutralize(bounded(event.text, MAX_SUMMARY_CHARS, 400))
+    return Rendered(folded(title, body) if body.strip() else f"<sub>{title}</sub>", title)
 
 
 def queued(text: str) -> Rendered:
@@ -192,7 +192,7 @@ def left_over(text: str) -> Rendered:
 
 def steered(text: str) -> Rendered:
     """Show what the user has said to the running turn, as a quotation."""
-    lines = _bounded(visible(text).strip(), MAX_SAID_CHARS, MAX_RESULT_LINES).split("\n")
+    lines = bounded(visible(text).strip(), MAX_SAID_CHARS, MAX_RESULT_LINES).split("\n")
     return Rendered(
         f"> <b>You:</b> {'<br>'.join(map(escape, lines))}",
         "\n".join(("> You: " + lines[0], *(f"> {line}" for line in lines[1:]))),
@@ -201,7 +201,7 @@ def steered(text: str) -> Rendered:
 
 def outcome(facts: CallFacts) -> str:
     """Return how a call went, as plain text without its name and arguments."""
-    return " · ".join(_call_words(facts))
+    return " · ".join(call_words(facts))
 
 
 def image_bundle(media: Media) -> dict[str, str] | None:
@@ -225,13 +225,19 @@ def permission_words(event: PermissionSettled) -> str:
 
 def question(request: PermissionRequest) -> Rendered:
     """Show a permission request that is not answered yet, for a file saved meanwhile."""
-    title = f"{request.tool} wants to {request.title}"
+    title = f"{behalf(request)}{request.tool} wants to {request.title}"
     parts = [f"<sub><b>{escape(title)}</b> · waiting for an answer</sub>"]
     if request.command:
-        parts.append(fenced(_bounded(request.command, MAX_RESULT_CHARS, MAX_RESULT_LINES)))
+        parts.append(fenced(bounded(request.command, MAX_RESULT_CHARS, MAX_RESULT_LINES)))
     if request.diff:
-        parts.append(fenced(_bounded(request.diff, MAX_RESULT_CHARS, MAX_RESULT_LINES), "diff"))
+        parts.append(fenced(bounded(request.diff, MAX_RESULT_CHARS, MAX_RESULT_LINES), "diff"))
     return Rendered("\n\n".join(parts), f"{visible(title)}: waiting for an answer")
+
+
+def behalf(request: PermissionRequest) -> str:
+    """Return for whom a tool asks, to stand before its name; nothing for the agent itself."""
+    agent = request.on_behalf.removeprefix("agent: ")
+    return f"{agent} (sub-agent) · " if agent else ""
 
 
 def notice(text: str) -> Rendered:
@@ -260,8 +266,8 @@ def failure(error: CrushKernelError) -> Rendered:
     if error.hint:
         markdown += f" {neutralize(_sentence(error.hint))}"
     if error.detail:
-        detail = fenced(_bounded(error.detail, MAX_DETAIL_CHARS, MAX_RESULT_LINES))
-        markdown += f"\n\n{_folded('details', detail)}"
+        detail = fenced(bounded(error.detail, MAX_DETAIL_CHARS, MAX_RESULT_LINES))
+        markdown += f"\n\n{folded('details', detail)}"
     plain = " ".join(filter(None, (message, _sentence(error.hint) if error.hint else "")))
     return Rendered(markdown, visible(plain))
 
@@ -344,18 +350,16 @@ def last_lines(text: str, *, lines: int = 3, chars: int = 160) -> str:
     return "\n".join(line if len(line) <= chars else line[:chars] + "…" for line in kept[-lines:])
 
 
-# --- a call -------------------------------------------------------------------------------
-
-
-def _call_title(facts: CallFacts) -> str:
-    words = [escape(short(facts.summary)), *map(escape, _call_words(facts))]
+def call_title(facts: CallFacts) -> str:
+    """Return the line of a call, as Markdown: name, arguments, and how it went."""
+    words = [escape(short(facts.summary)), *map(escape, call_words(facts))]
     words = [word for word in words if word]
     if facts.result is not None and facts.result.is_error and not facts.is_denied:
         words[-1] = f'<span style="color: var(--jp-error-color1)">{words[-1]}</span>'
     return f"<b>{escape(short(facts.name))}</b> {' · '.join(words)}".rstrip()
 
 
-def _call_words(facts: CallFacts) -> list[str]:
+def call_words(facts: CallFacts) -> list[str]:
     """Return what stands after the arguments; the outcome of a failed call comes last."""
     if facts.is_denied:
         return [facts.permission or "denied"]
@@ -368,18 +372,44 @@ def _call_words(facts: CallFacts) -> list[str]:
     return [word for word in (outcome, facts.permission) if word]
 
 
+def folded(title: str, body: str, *, is_shown: bool = False) -> str:
+    """Return Markdown that shows `title`, and `body` when it is opened."""
+    tag = "<details open>" if is_shown else "<details>"
+    return f"{tag}<summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def bounded(text: str, max_chars: int, max_lines: int) -> str:
+    """Return `text`, or its head and tail around a note of what is left out."""
+    lines = text.strip("\n").split("\n")
+    if len(lines) <= max_lines and len(text) <= max_chars:
+        return "\n".join(lines)
+    head, tail = "\n".join(lines[: max_lines // 2]), ""
+    if len(lines) > max_lines:
+        tail = "\n".join(lines[-(max_lines // 2) :])
+    else:
+        head, tail = text[: max_chars // 2], text[-(max_chars // 2) :]
+    head, tail = head[: max_chars // 2], tail[-(max_chars // 2) :]
+    missing_lines = text.count("\n") - head.count("\n") - tail.count("\n") - 1
+    missing = f"{max(missing_lines, 0)} lines, " if missing_lines > 0 else ""
+    count = len(text) - len(head) - len(tail)
+    return f"{head}\n[… {missing}{thousands(count)} characters not shown here …]\n{tail}"
+
+
+# --- a call -------------------------------------------------------------------------------
+
+
 def _call_body(facts: CallFacts) -> str:
     result = facts.result
     if result is None or facts.is_denied:
         return ""
     parts: list[str] = []
     if len(visible(facts.summary)) > MAX_ARGUMENT_CHARS:
-        parts.append(fenced(_bounded(facts.summary, MAX_RESULT_CHARS, MAX_RESULT_LINES)))
+        parts.append(fenced(bounded(facts.summary, MAX_RESULT_CHARS, MAX_RESULT_LINES)))
     diff = _text_of(result.metadata, "diff")
     if diff:
-        parts.append(fenced(_bounded(diff, 2 * MAX_RESULT_CHARS, 2 * MAX_RESULT_LINES), "diff"))
+        parts.append(fenced(bounded(diff, 2 * MAX_RESULT_CHARS, 2 * MAX_RESULT_LINES), "diff"))
     if result.content.strip() and (result.is_error or not diff):
-        parts.append(fenced(_bounded(result.content, MAX_RESULT_CHARS, MAX_RESULT_LINES)))
+        parts.append(fenced(bounded(result.content, MAX_RESULT_CHARS, MAX_RESULT_LINES)))
     hidden = [media for media in result.media if image_bundle(media) is None]
     parts.extend(
         f"<sub>{escape(media.name or media.media_type)} (not shown)</sub>" for media in hidden
@@ -390,11 +420,6 @@ def _call_body(facts: CallFacts) -> str:
 def _text_of(metadata: Mapping[str, object], key: str) -> str:
     value = metadata.get(key)
     return value if isinstance(value, str) else ""
-
-
-def _folded(title: str, body: str, *, is_shown: bool = False) -> str:
-    tag = "<details open>" if is_shown else "<details>"
-    return f"{tag}<summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
 def _todo_row(todo: Todo) -> TodoRow:
@@ -413,7 +438,7 @@ def _strong(shown: str, *, is_strong: bool) -> str:
 
 
 def _said(how: str, text: str) -> Rendered:
-    said = _bounded(visible(text).strip(), MAX_SAID_CHARS, MAX_RESULT_LINES)
+    said = bounded(visible(text).strip(), MAX_SAID_CHARS, MAX_RESULT_LINES)
     return Rendered(
         f"<sub>{how}: {'<br>'.join(map(escape, said.splitlines()))}</sub>", f"{how}: {said}"
     )
@@ -422,23 +447,6 @@ def _said(how: str, text: str) -> Rendered:
 def _sentence(text: str) -> str:
     text = text.strip()
     return text if text.endswith((".", "!", "?", "…", ":")) else f"{text}."
-
-
-def _bounded(text: str, max_chars: int, max_lines: int) -> str:
-    """Return `text`, or its head and tail around a note of what is left out."""
-    lines = text.strip("\n").split("\n")
-    if len(lines) <= max_lines and len(text) <= max_chars:
-        return "\n".join(lines)
-    head, tail = "\n".join(lines[: max_lines // 2]), ""
-    if len(lines) > max_lines:
-        tail = "\n".join(lines[-(max_lines // 2) :])
-    else:
-        head, tail = text[: max_chars // 2], text[-(max_chars // 2) :]
-    head, tail = head[: max_chars // 2], tail[-(max_chars // 2) :]
-    missing_lines = text.count("\n") - head.count("\n") - tail.count("\n") - 1
-    missing = f"{max(missing_lines, 0)} lines, " if missing_lines > 0 else ""
-    count = len(text) - len(head) - len(tail)
-    return f"{head}\n[… {missing}{thousands(count)} characters not shown here …]\n{tail}"
 
 
 # --- the footer ---------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from crush_kernel.agent.events import (
     TurnFinished,
 )
 from crush_kernel.history.todos import Todo, is_open, todos_of
-from crush_kernel.kernel import render
+from crush_kernel.kernel import render, subagentcard
 from crush_kernel.kernel.markdown import open_fence
 from crush_kernel.kernel.render import CallFacts, Rendered, Row
 from crush_kernel.messages import Media, ToolResult
@@ -92,11 +92,21 @@ class Call:
     tail: str = ""
     permission: str = ""
     is_denied: bool = False
-    is_waiting: bool = False
-    """Whether it waits for a person."""
+    waits: set[str] = field(default_factory=set[str])
+    """The calls that a person is asked about: itself, or those of a sub-agent inside it."""
     is_interrupted: bool = False
     result: ToolResult | None = None
     duration_s: float = 0.0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits for a person."""
+        return bool(self.waits)
+
+    @property
+    def is_asked_about(self) -> bool:
+        """Whether a person is asked about the call itself, so that the question shows it."""
+        return self.call_id in self.waits
 
     @property
     def is_running(self) -> bool:
@@ -291,15 +301,15 @@ class Transcript:
 
     def wait(self, call_id: str, *, is_waiting: bool) -> None:
         """Note whether a person is being asked about a call."""
-        if call := self._calls.get(call_id):
-            call.is_waiting = is_waiting
+        if call := self._call_around(call_id):
+            (call.waits.add if is_waiting else call.waits.discard)(call_id)
 
     def end(self) -> None:
         """Settle everything: calls without a result count as interrupted."""
         self._begin_reply("over")
         for call in self.calls():
             call.is_interrupted = call.result is None
-            call.is_waiting = False
+            call.waits.clear()
         self._todos = ()
         for text in self._queued:
             self.add(render.left_over(text))
@@ -400,7 +410,7 @@ class Transcript:
                 # An open list stands below everything as long as the turn goes on.
                 is_listed=not is_open(todos),
             )
-        shown = render.call(call.facts(), is_short=is_short)
+        shown = subagentcard.call(call.facts(), is_short=is_short)
         self._shown_chars += len(shown.markdown)
         return Piece(shown, images=images, is_call=True)
 
@@ -437,11 +447,20 @@ class Transcript:
         self.add(render.steered(text))
 
     def _permit(self, event: PermissionSettled, now: float) -> None:
-        if call := self._calls.get(event.request.call_id):
-            call.permission = render.permission_words(event) or call.permission
-            call.is_denied = not event.is_allowed
-            call.is_waiting = False
-            call.settled = now
+        call_id = event.request.call_id
+        if call := self._call_around(call_id):
+            call.waits.discard(call_id)
+            # What a sub-agent was allowed stands with its own steps.
+            if call.call_id == call_id:
+                call.permission = render.permission_words(event) or call.permission
+                call.is_denied = not event.is_allowed
+                call.settled = now
+
+    def _call_around(self, call_id: str) -> Call | None:
+        """Return the call `call_id`, or that of the sub-agent whose call it is."""
+        while (call := self._calls.get(call_id)) is None and "/" in call_id:
+            call_id = call_id.rpartition("/")[0]
+        return call
 
     def _finish(self, event: ToolFinished) -> None:
         if call := self._calls.get(event.result.call_id):

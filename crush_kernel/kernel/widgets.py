@@ -280,7 +280,8 @@ class PermissionCard:
         )
 
     def _body(self, request: PermissionRequest) -> list[Widget]:
-        title = f"<b>{escaped(request.tool)}</b> wants to {escaped(request.title)}"
+        who = f"{escaped(render.behalf(request))}<b>{escaped(request.tool)}</b>"
+        title = f"{who} wants to {escaped(request.title)}"
         parts: list[Widget] = [html_line(title)]
         if request.command:
             parts.extend(_command(request.command))

@@ -41,7 +41,7 @@ class CustomAgent:
     description: str
     """When to use it, on one line."""
     tools: tuple[str, ...] | None
-    """The names of those it may have; `None` for all that an agent can have."""
+    """The names of those it may have; `None`, for those that only look, if its file names none."""
     model: str
     """`large`, `small`, or a `provider/model`."""
     text: str

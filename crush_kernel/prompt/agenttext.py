@@ -24,10 +24,15 @@ MAX_NAMED = 5
 BUILT_IN: Final = "task"
 """The agent that comes with the program; a file cannot take its place."""
 
+HANDED_OVER: Final = (
+    *("view", "ls", "glob", "grep", "edit", "multiedit", "write", "notebook_edit"),
+    *("bash", "job_output", "job_kill", "fetch", "download", "sourcegraph"),
+)
+"""What an agent has that is to have all tools."""
+
 KNOWN_TOOLS: Final = frozenset(
     (
-        *("view", "ls", "glob", "grep", "edit", "multiedit", "write", "notebook_edit"),
-        *("bash", "job_output", "job_kill", "fetch", "download", "sourcegraph"),
+        *HANDED_OVER,
         *("web_fetch", "web_search", "todos", "agent", "agentic_fetch", "question"),
         *("crush_info", "crush_logs"),
     )
@@ -81,7 +86,7 @@ class AgentText:
     body: str
     """Its system prompt."""
     tools: tuple[str, ...] | None = None
-    """The names of those it may have; `None` for all that an agent can have."""
+    """The names of those it may have; `None`, for those that only look, if it names none."""
     model: str = LARGE
     """`large`, `small`, or a `provider/model`."""
     problems: tuple[str, ...] = ()
@@ -136,8 +141,10 @@ def _name(header: Mapping[str, object], stem: str, faults: list[str]) -> str:
 
 def _tools(value: object, problems: list[str]) -> tuple[str, ...] | None:
     """Return our names of the tools that `value` lists; `None` if it does not limit them."""
-    if value in (None, "", "*"):
+    if value in (None, ""):
         return None
+    if value == "*":
+        return HANDED_OVER
     listed = _names(value)
     if listed is None:
         problems.append("tools is no list of names, so it has none")

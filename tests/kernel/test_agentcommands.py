@@ -42,7 +42,7 @@ def test_a_custom_agent_is_told_with_what_it_may_do() -> None:
         "| `reviewer` | Reviews diffs. | `view`, `grep` | `acme/big` "
         "| `.crush/agents/reviewer.md` |"
     )
-    assert "| all | small |" in found["`other`"]
+    assert "| reading ones | small |" in found["`other`"]
     assert "| none | large |" in found["`idle`"]
 
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crush_kernel.prompt.agenttext import (
+    HANDED_OVER,
     KNOWN_TOOLS,
     MAX_DESCRIPTION_BYTES,
     AgentText,
@@ -66,7 +67,7 @@ def test_what_claude_code_writes_is_read_though_it_is_no_yaml() -> None:
         pytest.param("tools: TodoWrite, Task", ("todos", "agent"), id="others"),
         pytest.param("tools: []", (), id="none at all"),
         pytest.param("tools:", None, id="nothing said"),
-        pytest.param("tools: '*'", None, id="all"),
+        pytest.param("tools: '*'", HANDED_OVER, id="all"),
         pytest.param("color: red", None, id="not mentioned"),
     ],
 )

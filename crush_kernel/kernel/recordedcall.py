@@ -1,0 +1,31 @@
+"""A tool call as it stands in a record, made ready to be shown.
+
+Pure. Of a record the tools that were called may not be there any more, so that their arguments
+are told in short without asking them.
+"""
+
+from crush_kernel.kernel.render import CallFacts
+from crush_kernel.messages import ToolCall, ToolResult, object_in
+
+_TELLING = ("command", "file_path", "pattern", "url", "query", "description", "prompt", "path")
+"""The arguments that say most of a call, the first that says anything."""
+
+
+def recorded_call(call: ToolCall, result: ToolResult | None) -> CallFacts:
+    """Return what is to be shown of `call`; without a result it was interrupted."""
+    permission = "" if result is None else str(result.metadata.get("permission") or "")
+    return CallFacts(
+        name=call.name,
+        summary=arguments_in_short(call.input),
+        state="interrupted" if result is None else "done",
+        result=result,
+        permission=permission,
+        is_denied="denied" in permission,
+    )
+
+
+def arguments_in_short(text: str) -> str:
+    """Return the argument that says most, or all of them as they were written."""
+    known = object_in(text) or {}
+    texts = (value for name in _TELLING if isinstance(value := known.get(name), str) and value)
+    return next(texts, text if known else "")
