@@ -23,7 +23,7 @@ from crush_kernel.agent.jobnews import JobNews
 from crush_kernel.agent.models import Models
 from crush_kernel.agent.steps import Limits
 from crush_kernel.agent.titling import Titling
-from crush_kernel.agent.toolbelt import ToolBelt
+from crush_kernel.agent.toolbelt import SubAgentParts, ToolBelt
 from crush_kernel.config.directories import project_data_directory, project_root
 from crush_kernel.config.settings import Settings, read_settings
 from crush_kernel.config.state import FILE_NAME, State
@@ -313,12 +313,13 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
                 ),
                 redact=redactor.redact,
             ),
+            subagents=SubAgentParts(prompts, data),
         )
         runtime = Runtime(
             settings=settings,
             paths=paths,
             models=models,
-            agent=_agent(settings, belt, session, system_prompt),
+            agent=_agent(settings, belt, session, system_prompt, models),
             shell=shell,
             jobs=jobs,
             attachments=Attachments(paths),
@@ -400,6 +401,7 @@ def _agent(
     belt: ToolBelt,
     session: Session,
     system_prompt: Callable[[], Awaitable[SystemPrompt]],
+    models: Models,
 ) -> Agent:
     return Agent(
         tools=belt.for_agent(),
@@ -408,4 +410,5 @@ def _agent(
         conversation=session.conversation,
         limits=limits_of(settings),
         summarizes=not settings.disables_summaries,
+        open_model=models.beside,
     )

@@ -74,6 +74,27 @@ class Models:
             yield model
 
     @asynccontextmanager
+    async def beside(self, name: str, large: ModelInfo) -> AsyncGenerator[Model]:
+        """Open the model that a sub-agent wants for the block.
+
+        Args:
+            name: `large` for another one like `large`, `small`, or a label.
+            large: the model in use, whose cache stays as it is.
+
+        Raises:
+            CrushKernelError: there is none, or it cannot be opened.
+        """
+        match name:
+            case "large":
+                wanted = self._beside(large)
+            case "small":
+                wanted = self.small(large)
+            case _:
+                wanted = self.named(name)
+        async with wanted as model:
+            yield model
+
+    @asynccontextmanager
     async def named(self, label: str) -> AsyncGenerator[Model]:
         """Open the model that `label` names for the block.
 

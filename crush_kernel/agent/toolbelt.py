@@ -1,10 +1,14 @@
 """The tools of the agent: built once, from what they share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from crush_kernel.prompt.prompts import Prompts
 from crush_kernel.prompt.skills import SkillFiles
 from crush_kernel.shell.jobs import Jobs
+from crush_kernel.tools.agent import agent_tool
+from crush_kernel.tools.agentic_fetch import agentic_fetch_tool
 from crush_kernel.tools.base import AnyTool, erase
 from crush_kernel.tools.bash import NoWatch, Watch, bash_tool
 from crush_kernel.tools.edit import edit_tool
@@ -26,6 +30,16 @@ from crush_kernel.tools.write import write_tool
 
 
 @dataclass(frozen=True, slots=True)
+class SubAgentParts:
+    """What the tools need that start sub-agents."""
+
+    prompts: Prompts
+    """What sub-agents read first."""
+    data_directory: Path
+    """Where the folders are made of those that read the web."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolBelt:
     """What the tools share, and the tools made of it."""
 
@@ -43,9 +57,15 @@ class ToolBelt:
     """Finds out what commands change."""
     about: tuple[AnyTool, ...] = ()
     """What tells about Crush itself."""
+    subagents: SubAgentParts | None = None
+    """Without it nothing starts any."""
 
     def for_agent(self) -> tuple[AnyTool, ...]:
         """Return the tools of the agent itself."""
+        return (*self.for_subagent(), *self._own())
+
+    def for_subagent(self) -> tuple[AnyTool, ...]:
+        """Return all that a sub-agent may have of them."""
         return (*self._files(), *self._shell(), *self._others())
 
     def _files(self) -> tuple[AnyTool, ...]:
@@ -71,7 +91,22 @@ class ToolBelt:
     def _others(self) -> tuple[AnyTool, ...]:
         return (
             *self.network.for_agent(self.paths, self.notebook),
-            erase(todos_tool()),
-            erase(question_tool(self.questions)),
             *self.about,
+        )
+
+    def _own(self) -> tuple[AnyTool, ...]:
+        """Return what the agent shares with no sub-agent."""
+        own = (erase(todos_tool()), erase(question_tool(self.questions)))
+        parts = self.subagents
+        if parts is None:
+            return own
+
+        def fresh() -> tuple[AnyTool, ...]:
+            # Apart from the agent's: it may not edit what only a sub-agent has read.
+            return replace(self, tracker=ReadTracker()).for_subagent()
+
+        return (
+            *own,
+            erase(agent_tool(fresh, parts.prompts)),
+            erase(agentic_fetch_tool(self.network, parts.data_directory, parts.prompts.for_reader)),
         )

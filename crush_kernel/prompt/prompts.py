@@ -7,6 +7,7 @@ asked once a turn, beside what else the turn begins with.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -31,6 +32,7 @@ from crush_kernel.prompt.system import (
     PromptPart,
     SystemPrompt,
     render,
+    render_subagent,
 )
 
 
@@ -96,6 +98,25 @@ class Prompts:
     async def found_agents(self) -> CustomAgents:
         """Return the custom agents as they are on disk now."""
         return (await self._look()).agents
+
+    async def for_subagent(self, instructions: str = "") -> SystemPrompt:
+        """Return the prompt of a sub-agent that works in the project.
+
+        Args:
+            instructions: of a custom one; without them it is the one that looks things up.
+        """
+        look = await self._look()
+        facts = Facts(place=look.place, memory=look.memory.files)
+        parts = render_subagent(facts, instructions=instructions)
+        return SystemPrompt(parts, await self._reminder())
+
+    async def for_reader(self, folder: Path) -> SystemPrompt:
+        """Return the prompt of the sub-agent that reads the web and sees only `folder`."""
+        place = await anyio.to_thread.run_sync(
+            partial(gather_place, cwd=folder, project_root=folder)
+        )
+        parts = render_subagent(Facts(place=place), kind="reader")
+        return SystemPrompt(parts, describe_now(self.now(), None))
 
     async def _look(self) -> _Look:
         async with self._looking:

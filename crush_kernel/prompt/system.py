@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import Literal
 from xml.sax.saxutils import escape
 
 from jinja2 import Environment, StrictUndefined, Template
@@ -119,6 +120,32 @@ class Facts:
 def render(facts: Facts) -> tuple[PromptPart, ...]:
     """Return the parts of the system prompt; an unknown name in a template is an error."""
     return tuple(_parts(facts))
+
+
+SubagentKind = Literal["task", "reader"]
+"""The sub-agents that come with the program: one looks into the project, one into the web."""
+
+
+def render_subagent(
+    facts: Facts, *, kind: SubagentKind = "task", instructions: str = ""
+) -> tuple[PromptPart, ...]:
+    """Return the parts of the system prompt of a sub-agent.
+
+    Args:
+        facts: where it is, and the memory that it is to know; the rest is not for it.
+        kind: what it does, where it has no instructions of its own.
+        instructions: of a custom one.
+    """
+    own = instructions.strip() or _source(f"{kind}.md").strip()
+    place = _filled("environment.md.j2", place=facts.place)
+    parts = [
+        PromptPart("instructions", f"{own}\n\n{_source('subagent.md').strip()}"),
+        PromptPart("environment", place),
+    ]
+    if facts.memory:
+        parts.append(PromptPart("memory", _source("submemory.md").strip()))
+        parts += map(_memory_part, facts.memory)
+    return tuple(parts)
 
 
 def _parts(facts: Facts) -> Iterator[PromptPart]:

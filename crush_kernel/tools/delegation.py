@@ -1,0 +1,43 @@
+"""What the tools that start sub-agents have in common: the result for the model. Pure."""
+
+from collections.abc import Iterator
+
+from crush_kernel.files.names import printable
+from crush_kernel.tools.base import Delegated, ToolOutput, limit_output
+
+MAX_ACTIVITY_LINES = 40
+"""Of a sub-agent that ended without words."""
+
+
+def output_of(done: Delegated, *, who: str, notes: tuple[str, ...] = ()) -> ToolOutput:
+    """Return what came of a delegation: its last words, or why there are none.
+
+    Args:
+        done: what came of it.
+        who: did it, to begin a sentence with.
+        notes: what the model should know besides, a sentence each.
+    """
+    is_error = bool(done.failure) or not done.text
+    text = "\n\n".join(_failed(done, who)) if is_error else done.text
+    told = "\n".join(f"[{note}]" for note in (*done.notes, *notes))
+    return ToolOutput(
+        f"{limit_output(text)}\n\n{told}".rstrip(),
+        is_error=is_error,
+        summary=_count(done.tool_calls, "call") + (", failed" if is_error else ""),
+    )
+
+
+def _failed(done: Delegated, who: str) -> Iterator[str]:
+    if done.failure:
+        yield f"{who} did not finish: {done.failure}"
+    else:
+        yield f"{who} ended without an answer."
+    if done.text:
+        yield f"Until then it had said:\n{done.text}"
+    if done.activity:
+        shown = [printable(line) for line in done.activity[-MAX_ACTIVITY_LINES:]]
+        yield "It had called:\n" + "\n".join(f"- {line}" for line in shown)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
