@@ -1,0 +1,197 @@
+"""`/diff`, `/undo` and `/redo` in a real kernel, over real tools and commands."""
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.kernel import RunningKernel
+from tests.fakes.page import PageCell
+from tests.fakes.provider.replies import call, say
+from tests.fakes.provider.server import FakeProvider
+from tests.fakes.tab import Tab
+from tests.kernel.desk import Desk, kill
+from tests.tools.rewound import Tree, tree_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+
+PRICE = b"price = 1\r\nold = True\r\n"
+
+WAIT_S = 20.0
+
+
+@pytest.fixture
+def desk(tmp_path: Path, provider: FakeProvider) -> Generator[Desk]:
+    with ExitStack() as stack:
+        desk = Desk(tmp_path, provider, stack)
+        (desk.cwd / "src").mkdir()
+        (desk.cwd / "src" / "price.py").write_bytes(PRICE)
+        (desk.cwd / "run.sh").write_bytes(b"echo run\n")
+        yield desk
+
+
+def start(desk: Desk) -> RunningKernel:
+    return desk.start(CRUSH_PERMISSION_MODE="yolo")
+
+
+def run(tab: Tab, cell_id: str, code: str) -> PageCell:
+    cell = tab.run(cell_id, code)
+    tab.settle()
+    return cell
+
+
+def refused(tab: Tab, cell_id: str, code: str) -> str:
+    reply = tab.finish(tab.start(cell_id, code))
+    assert (reply["status"], reply["ename"]) == ("error", "CommandError")
+    return tab.page[cell_id].shown
+
+
+def tree(desk: Desk) -> Tree:
+    return tree_of(desk.cwd, without=(".crush",))
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_turns_are_taken_back_to_the_same_bytes_and_the_model_knows(desk: Desk) -> None:
+    tab = desk.open(start(desk), desk.page(*"abcdefghij"))
+    trees = [tree(desk)]
+    desk.provider.play(
+        call("bash", {"command": "chmod +x run.sh; mkdir -p a/b; echo x > a/b/c; ln -s a l"}),
+        call("write", {"file_path": "new.txt", "content": "new\n"}),
+        say("Made."),
+    )
+    run(tab, "a", "Make it.")
+    trees.append(tree(desk))
+    shown = run(tab, "b", "!rm -r src; printf '\\0' > zero").shown
+    assert "error" not in shown
+    trees.append(tree(desk))
+    assert trees[0] != trees[1] != trees[2]
+
+    cell = run(tab, "c", "/undo")
+    assert "src/price.py" in cell.shown
+    assert "brought back" in cell.shown
+    assert tree(desk) == trees[1]
+    assert cell.turn is not None
+    cell = run(tab, "d", "/undo")
+    assert "Make it." in cell.shown
+    assert tree(desk) == trees[0]
+    assert "taken back already" in refused(tab, "e", "/undo")
+
+    desk.provider.play(say("I see."))
+    run(tab, "f", "What now?")
+    assert "I have taken back what was done to files in the turn 'Make it.'" in desk.sent
+    assert "- new.txt: deleted" in desk.sent
+
+    run(tab, "g", "/redo")
+    assert tree(desk) == trees[1]
+    run(tab, "h", "/redo")
+    assert tree(desk) == trees[2]
+    assert "no /undo to take back" in refused(tab, "i", "/redo")
+
+
+def test_an_undo_outlives_the_kernel(desk: Desk) -> None:
+    kernel = start(desk)
+    tab = desk.open(kernel, desk.page(*"abcdef"))
+    before = tree(desk)
+    run(tab, "a", "!echo 2 > src/price.py; echo 3 > three")
+    after = tree(desk)
+    tab.save(desk.path)
+    kill(kernel)
+    tab = desk.open(start(desk), tab.page.reloaded())
+    run(tab, "b", "/undo")
+    desk.path.unlink()
+    assert tree(desk) == before
+    run(tab, "c", "/redo")
+    assert tree(desk) == after
+
+
+def test_what_was_changed_since_is_not_overwritten_unasked(desk: Desk) -> None:
+    tab = desk.open(start(desk), desk.page(*"abcdef"))
+    before = tree(desk)
+    run(tab, "a", "!echo 2 > src/price.py; echo 3 > three")
+    (desk.cwd / "src" / "price.py").write_bytes(b"mine\n")
+    mine = tree(desk)
+    shown = refused(tab, "b", "/undo")
+    assert "src/price.py" in shown
+    assert "has changed since" in shown
+    assert "/undo force" in shown
+    assert tree(desk) == mine
+    run(tab, "c", "/undo force")
+    assert tree(desk) == before
+    run(tab, "d", "/redo")
+    assert tree(desk) == mine
+
+
+def test_a_diff_shows_a_turn_or_all_of_them(desk: Desk) -> None:
+    tab = desk.open(start(desk), desk.page(*"abcdefg"))
+    assert "No file has changed." in run(tab, "a", "/diff").shown
+    desk.provider.play(
+        call("view", {"file_path": "run.sh"}),
+        call("edit", {"file_path": "run.sh", "old_string": "run", "new_string": "walk"}),
+        say("Done."),
+    )
+    run(tab, "b", "Edit it.")
+    run(tab, "c", "!rm src/price.py; echo 1 > made; printf '\\0\\1' > bytes; chmod +x run.sh")
+    last = run(tab, "d", "/diff").shown
+    assert "-price = 1" in last
+    assert "+++ /dev/null" in last
+    assert "+1" in last
+    assert "executable now" in last
+    assert "walk" not in last
+    first = run(tab, "e", "/diff 1").shown
+    assert "-echo run" in first
+    assert "+echo walk" in first
+    assert "price" not in first
+    everything = run(tab, "f", "/diff all").shown
+    assert "+echo walk" in everything
+    assert "-price = 1" in everything
+    assert "no turn" in refused(tab, "g", "/diff 9")
+
+
+def test_what_a_killed_kernel_had_begun_counts_to_the_turn_that_was_cut_short(desk: Desk) -> None:
+    kernel = start(desk)
+    tab = desk.open(kernel, desk.page(*"abcdef"))
+    before = tree(desk)
+    run(tab, "a", "!true")
+    tab.start("b", "!echo half > src/price.py; echo x > reached; sleep 30")
+    until((desk.cwd / "reached").exists)
+    kill(kernel)
+    tab = desk.open(start(desk), tab.page.reloaded())
+    assert "src/price.py" in run(tab, "c", "/undo").shown
+    assert tree(desk) == before
+
+
+def test_what_a_stopped_command_has_done_is_taken_back(desk: Desk) -> None:
+    tab = desk.open(start(desk), desk.page(*"abcdef"))
+    before = tree(desk)
+    request = tab.start("a", "!echo half > src/price.py; echo x > reached; sleep 30")
+    until((desk.cwd / "reached").exists)
+    tab.interrupt()
+    tab.finish(request)
+    run(tab, "b", "/undo")
+    assert tree(desk) == before
+
+
+def test_two_notebooks_do_not_take_back_each_others_work(desk: Desk) -> None:
+    one, two = (
+        desk.start(CRUSH_PERMISSION_MODE="yolo", JPY_SESSION_NAME=str(desk.cwd / name))
+        for name in ("one.ipynb", "two.ipynb")
+    )
+    one.run("!echo one > shared; echo 1 > first", cell_id="a")
+    two.run("!echo two > shared; echo 2 > second", cell_id="a")
+    left = tree(desk)
+    cell = one.run("/undo", cell_id="c")
+    assert "shared has changed since" in cell.markdown
+    assert tree(desk) == left
+    two.run("/undo", cell_id="b")
+    assert (desk.cwd / "shared").read_text() == "one\n"
+    assert not (desk.cwd / "second").exists()
+    one.run("/undo", cell_id="d")
+    assert not (desk.cwd / "shared").exists()
