@@ -12,6 +12,8 @@ import codecs
 import re
 from collections.abc import Callable
 
+from crush_kernel.files.ends import MAX_LINES, NEAR_BYTES, head_of, joined, tail_of
+
 MAX_TEXT_BYTES = 28_000
 """What is kept of an output: a tool result's share, less some room for notes."""
 
@@ -96,11 +98,6 @@ class OutputBuffer:
         self._write(b"", is_last=True)
         if self._log is not None:
             self._log(self._terminal.line.encode())
-
-    @property
-    def left_out_bytes(self) -> int:
-        """Return how many bytes of the text are not kept."""
-        return self._complete().left_out_bytes
 
     def text(self) -> str:
         """Return the text, with a note in the middle of how much of it is left out."""
@@ -255,6 +252,8 @@ class _Ends:
 
     def __init__(self, size: int) -> None:
         self._size = size
+        # A little more than is shown, which tells where the characters at the borders end.
+        self._kept = size + NEAR_BYTES
         self._head = bytearray()
         self._tail = bytearray()
         self._bytes = 0
@@ -270,30 +269,25 @@ class _Ends:
     def add(self, data: bytes) -> None:
         self._bytes += len(data)
         self._lines += data.count(b"\n")
-        room = self._size - len(self._head)
-        if room:
+        if (room := self._kept - len(self._head)) > 0:
             self._head += data[:room]
-            data = data[room:]
-        self._tail += data[-self._size :]
+        self._tail += data[-self._kept :]
         # Trimming only now and then keeps the cost per byte constant.
-        if len(self._tail) > 4 * self._size:
-            del self._tail[: -self._size]
-
-    @property
-    def left_out_bytes(self) -> int:
-        return max(0, self._bytes - 2 * self._size)
+        if len(self._tail) > 4 * self._kept:
+            del self._tail[: -self._kept]
 
     def text(self) -> str:
-        if not self.left_out_bytes:
-            return (self._head + self._tail).decode()
-        head, tail = self._head, self._tail[-self._size :]
-        lines = self._lines - head.count(b"\n") - tail.count(b"\n")
-        note = f"[… {lines} lines, {self.left_out_bytes} bytes left out …]"
-        # A character that straddles a border is left out.
-        return f"{head.decode(errors='ignore')}\n{note}\n{tail.decode(errors='ignore')}"
+        if self._bytes <= 2 * self._size and self._lines <= MAX_LINES:
+            return self._all().decode()
+        head = head_of(bytes(self._head), self._size, max_lines=MAX_LINES // 2)
+        # Of a short text, the tail must not begin in what is the head.
+        recent = bytes(self._tail[-min(self._kept, self._bytes - len(head)) :])
+        tail = tail_of(recent, self._size, max_lines=MAX_LINES // 2)
+        return joined(head, tail, size=self._bytes, lines=self._lines)
 
     def recent(self, size: int) -> str:
-        recent = self._tail[-min(size, self._size) :]
-        if len(recent) < size and not self.left_out_bytes:
-            recent = self._head[len(recent) - size :] + recent
-        return recent.decode(errors="ignore")
+        return self._tail[-min(size, self._kept) :].decode(errors="ignore")
+
+    def _all(self) -> bytearray:
+        rest = self._bytes - len(self._head)
+        return self._head + self._tail[-rest:] if rest else self._head

@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from crush_kernel.errors import ToolError
+from crush_kernel.files.ends import limit
 from crush_kernel.messages import JsonObject, Media
 from crush_kernel.permissions.rules import Bounds, PermissionRequest, no_bounds
 
@@ -154,19 +155,8 @@ def description_of(name: str, values: Mapping[str, object] | None = None) -> str
 
 
 def limit_output(text: str, *, max_bytes: int = MAX_OUTPUT_BYTES) -> str:
-    """Return `text` if it is short enough, else its head and tail around a note.
+    """Return `text` if it is short enough in bytes and lines, else its head and tail.
 
-    The result never exceeds `max_bytes` bytes of UTF-8 plus the note, never splits a
-    character, and the note says how many lines and bytes are left out. Idempotent up to
-    the note's length.
+    The note between them says how many lines and bytes are left out; see `files.ends.limit`.
     """
-    data = text.encode("utf-8", "surrogatepass")
-    if len(data) <= max_bytes:
-        return text
-    half = max_bytes // 2
-    head = data[:half].decode("utf-8", "ignore")
-    tail = data[-half:].decode("utf-8", "ignore")
-    left_out = data[half:-half]
-    lines = left_out.count(b"\n")
-    note = f"[… {lines} lines, {len(left_out)} bytes left out …]"
-    return f"{head}\n{note}\n{tail}"
+    return limit(text, max_bytes=max_bytes)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from crush_kernel.files.ends import MAX_LINES
 from crush_kernel.shell.output import MAX_TEXT_BYTES, OutputBuffer
 
 NOTE = re.compile(r"\n\[… (\d+) lines, (\d+) bytes left out …\]\n")
@@ -118,14 +119,32 @@ def test_never_more_is_kept_than_allowed_and_nothing_is_lost_uncounted(
 
     if len(whole.encode()) <= 2 * half:
         assert text == whole
-        assert buffer.left_out_bytes == 0
         return
     head, lines, left_out, tail = NOTE.split(text)
     assert whole.startswith(head)
     assert whole.endswith(tail)
     assert len(head.encode()) + len(tail.encode()) <= 2 * half
-    assert int(left_out) == buffer.left_out_bytes == len(whole.encode()) - 2 * half
-    assert int(lines) == whole.encode()[half:-half].count(b"\n")
+    kept = head + tail
+    assert int(left_out) == len(whole.encode()) - len(kept.encode())
+    assert int(lines) == whole.count("\n") - kept.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("printed", "lines"),
+    [
+        pytest.param(b"\n" * 1_000_000, 1_000_000, id="a million empty lines"),
+        pytest.param(b"\x1b[31m\n" * 100_000, 100_000, id="empty lines in color"),
+        pytest.param(b"y\n" * (MAX_LINES + 1), MAX_LINES + 1, id="one line too many"),
+    ],
+)
+def test_lines_are_bounded_however_short(printed: bytes, lines: int) -> None:
+    head, left_out, _, tail = NOTE.split(read(printed))
+    assert head.count("\n") == tail.count("\n") == MAX_LINES // 2
+    assert int(left_out) == lines - MAX_LINES
+
+
+def test_an_escape_flood_leaves_nothing() -> None:
+    assert read(b"\x1b[31m" * 200_000, b"\x1b]0;title\x07" * 50_000, b"end\n") == "end\n"
 
 
 @settings(deadline=None)

@@ -158,12 +158,16 @@ async def test_a_command_that_prints_for_ever_is_stopped_and_costs_no_memory(
 async def test_a_long_output_is_kept_at_both_ends_with_a_count_of_the_rest(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
-    result = await run(environ, "echo first; yes | head -c 100000000; echo last", cwd=tmp_path)
+    result = await run(
+        environ,
+        "echo first; yes 'words that make a line' | head -c 115000000; echo last",
+        cwd=tmp_path,
+    )
 
     assert result.exit_code == 0
-    assert result.output.startswith("first\ny\ny\n")
-    assert result.output.endswith("y\ny\nlast\n")
-    assert f"{100_000_000 + 11 - MAX_TEXT_BYTES} bytes left out" in result.output
+    assert result.output.startswith("first\nwords that make a line\nwords that make a line\n")
+    assert result.output.endswith("words that make a line\nwords that make a line\nlast\n")
+    assert f"{115_000_000 + 11 - MAX_TEXT_BYTES} bytes left out" in result.output
 
 
 async def test_the_loop_goes_on_while_a_command_floods_it(

@@ -115,12 +115,16 @@ async def test_of_many_processes_only_some_are_named(project: Path, token: str) 
 
 
 async def test_a_long_result_fits_into_what_one_result_may_have(project: Path, token: str) -> None:
-    output = await call(project, token, "seq 100000; for i in {1..13}; do sleep 600 & done; exit 1")
+    output = await call(
+        project,
+        token,
+        "seq -f 'the %.0fth line' 100000; for i in {1..13}; do sleep 600 & done; exit 1",
+    )
 
     assert MAX_TEXT_BYTES < len(output.text.encode()) <= MAX_OUTPUT_BYTES
-    assert output.text.startswith("1\n2\n")
+    assert output.text.startswith("the 1th line\nthe 2th line\n")
     assert "lines, " in output.text
-    assert "\n100000\n[exit code 1]\n" in output.text
+    assert "\nthe 100000th line\n[exit code 1]\n" in output.text
 
 
 async def test_every_command_is_asked_for_as_it_will_run(project: Path, token: str) -> None:

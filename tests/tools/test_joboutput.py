@@ -189,14 +189,16 @@ async def test_waiting_ends_at_its_timeout_and_the_job_goes_on(tmp_path: Path, t
 
 async def test_a_long_output_is_cut_in_the_middle(tmp_path: Path, token: str) -> None:
     async with opened(tmp_path, token) as desk:
-        job = await desk.start("until [ -e go ]; do sleep 0.02; done; seq 100000; sleep 600")
+        job = await desk.start(
+            "until [ -e go ]; do sleep 0.02; done; seq -f 'the %.0fth line' 100000; sleep 600"
+        )
         (tmp_path / "go").touch()
-        await wait_until(lambda: "\n100000\n" in job.read(0).text)
+        await wait_until(lambda: "the 100000th line\n" in job.read(0).text)
         output = await desk.read(job.id)
         assert MAX_TEXT_BYTES < len(output.text.encode()) <= MAX_OUTPUT_BYTES
-        assert "\n\n1\n2\n" in output.text
+        assert "\n\nthe 1th line\nthe 2th line\n" in output.text
         assert " bytes left out …]\n" in output.text
-        assert output.text.endswith("\n100000")
+        assert output.text.endswith("\nthe 100000th line")
 
 
 async def test_what_is_not_kept_any_more_is_counted(tmp_path: Path, token: str) -> None:
