@@ -14,6 +14,7 @@ from crush_kernel.errors import ToolError
 from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.shell.command import encode_command
 from crush_kernel.shell.jobs import Job, Jobs
+from crush_kernel.shell.output import MAX_TEXT_BYTES
 from crush_kernel.shell.runner import CommandResult
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
 from crush_kernel.tools.commandtext import (
@@ -121,7 +122,10 @@ def bash_tool(jobs: Jobs, paths: PathPolicy, watch: Watch | None = None) -> Tool
 
     return Tool(
         name="bash",
-        description=description_of("bash", {"auto_background_s": AUTO_BACKGROUND_S}),
+        description=description_of(
+            "bash",
+            {"auto_background_s": AUTO_BACKGROUND_S, "kilobytes": MAX_TEXT_BYTES // 1000},
+        ),
         arguments=BashArguments,
         run=run,
         describe=lambda arguments: first_line(arguments.command),

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pydantic import Field
 
 from crush_kernel.errors import ToolError
+from crush_kernel.shell.joblog import LOG_BYTES
 from crush_kernel.shell.jobs import Job, Jobs
 from crush_kernel.shell.output import MAX_TEXT_BYTES
 from crush_kernel.tools.base import (
@@ -56,7 +57,12 @@ def job_output_tool(jobs: Jobs) -> Tool[JobOutputArguments]:
     return Tool(
         name="job_output",
         description=description_of(
-            "job_output", {"wait_s": DEFAULT_WAIT_S, "max_wait_s": MAX_WAIT_S}
+            "job_output",
+            {
+                "wait_s": DEFAULT_WAIT_S,
+                "kilobytes": MAX_TEXT_BYTES // 1000,
+                "megabytes": LOG_BYTES // 1024**2,
+            },
         ),
         arguments=JobOutputArguments,
         run=run,

@@ -38,12 +38,17 @@ MAX_ENTRIES = 1_000
 MAX_READ = 100_000
 """Names that are read of one folder, in order to sort them."""
 
+MAX_GLOBS = 100
+"""What a call may leave out."""
+
 
 class LsArguments(Arguments):
     """What to list."""
 
     path: str = Field(default=".", description="The folder to list.")
-    ignore: tuple[str, ...] = Field(default=(), description="Globs of what to leave out, too.")
+    ignore: tuple[str, ...] = Field(
+        default=(), max_length=MAX_GLOBS, description="Globs of what to leave out, too."
+    )
     depth: int | None = Field(
         default=None, ge=1, description="Levels to list: 1 is the folder alone. Default: all."
     )

@@ -26,6 +26,8 @@ from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, de
 
 MAX_QUESTIONS: Final = 5
 MIN_CHOICES: Final = 2
+_MAX_WRITTEN_CHOICES: Final = 50
+"""With more they are not even counted, so that no list without end is checked one by one."""
 MAX_CHOICES: Final = 5
 MAX_QUESTION_CHARS: Final = 240
 MAX_DESCRIPTION_CHARS: Final = 600
@@ -178,7 +180,9 @@ class ItemArguments(BaseModel):
         default="", description="Its topic, in three words at most"
     )
     choices: tuple[_ChoiceEntry, ...] = Field(
-        default=(), description="For single_choice and multi_choice"
+        default=(),
+        max_length=_MAX_WRITTEN_CHOICES,
+        description="For single_choice and multi_choice",
     )
 
     @model_validator(mode="before")
@@ -247,7 +251,14 @@ def question_tool(questioner: Questioner) -> Tool[QuestionArguments]:
 
     return Tool(
         name="question",
-        description=description_of("question", {"questions": MAX_QUESTIONS}),
+        description=description_of(
+            "question",
+            {
+                "questions": MAX_QUESTIONS,
+                "min_choices": MIN_CHOICES,
+                "max_choices": MAX_CHOICES,
+            },
+        ),
         arguments=QuestionArguments,
         run=run,
         describe=_describe,
