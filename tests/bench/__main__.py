@@ -22,6 +22,7 @@ from tests.bench import (
     opening,
     prompt,
     search,
+    tool_calls,
     tool_round_trip,
 )
 from tests.bench.report import Row, Scale, Skipped, table
@@ -33,6 +34,7 @@ BENCHMARKS: dict[str, Measure] = {
     "memory": memory.measure,
     "execute_to_wire": execute_to_wire.measure,
     "tool_round_trip": tool_round_trip.measure,
+    "tool_calls": tool_calls.measure,
     "context": context.measure,
     "prompt": prompt.measure,
     "deltas": deltas.measure,
