@@ -84,7 +84,8 @@ class Worktree:
         """Of the turn that runs."""
         self._record = record
         self._has_jobs = has_jobs
-        self._tasks = tasks
+        self.tasks = tasks
+        """Where looks run that nobody waits for."""
         self._lock = threading.RLock()
         """Held during a look, and while a change of a tool is noted."""
         self._shadow: Shadow | None = None
@@ -110,7 +111,7 @@ class Worktree:
         """Begin to look, since a command is about to run: while permission is asked for it."""
         if self._before is None and self._needs_look():
             self._before = anyio.Event()
-            self._tasks.start_soon(self._look_before, self._before)
+            self.tasks.start_soon(self._look_before, self._before)
 
     @asynccontextmanager
     async def command(self) -> AsyncGenerator[None]:
@@ -129,9 +130,9 @@ class Worktree:
         finally:
             self._running -= 1
             self._quiet_s = anyio.current_time() + QUIET_S
-            if not (self._running or self._is_waiting or self._tasks.cancel_scope.cancel_called):
+            if not (self._running or self._is_waiting or self.tasks.cancel_scope.cancel_called):
                 self._is_waiting = True
-                self._tasks.start_soon(self._look_after)
+                self.tasks.start_soon(self._look_after)
 
     async def end_turn(self, *, is_interrupted: bool = False) -> None:
         """Count what the turn has changed, within a bound; what is late is counted later."""
@@ -197,6 +198,10 @@ class Worktree:
             self._is_waiting = False
 
     # Any thread
+
+    def forget_age(self) -> None:
+        """Have the next command be looked at before, however young the last look is."""
+        self._looked_s = float("-inf")
 
     def settle(self) -> None:
         """Have what commands have changed so far counted; blocks for at most one look."""

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -20,6 +21,8 @@ from crush_kernel.tools.worktree import Worktree
 MARK = "0123456789abcdef0123456789abcdef"
 
 SECRET = "sk-not-a-real-secret-123456"  # noqa: S105 - what the tests' own cleaning finds
+
+turns = count(1)
 
 Tree = Mapping[str, tuple[str, object]]
 
@@ -58,15 +61,13 @@ class Project:
     jobs: list[object] = field(default_factory=list[object])
     """Stands for what runs in the background."""
     rewind: Rewind = field(init=False)
-    turns: int = 0
 
     def __post_init__(self) -> None:
         paths = PathPolicy(root=self.root, cwd=self.root)
         self.rewind = Rewind(paths, self.journal.file_history, self.worktree, lambda: self.session)
 
     def next_turn(self) -> str:
-        self.turns += 1
-        self.worktree.turn_id = f"c{self.turns}.{os.getpid()}"
+        self.worktree.turn_id = f"c{next(turns)}.1"
         return self.worktree.turn_id
 
     async def shell(self, command: str) -> None:
