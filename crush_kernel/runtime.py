@@ -51,6 +51,7 @@ from crush_kernel.shell.runner import CommandResult, Shell
 from crush_kernel.tools.attachments import Attachments
 from crush_kernel.tools.encoded import without_base64
 from crush_kernel.tools.network import network_tools
+from crush_kernel.tools.opennotebook import NotebookDesk
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.question import QuestionDesk
 from crush_kernel.tools.rewind import Rewind
@@ -83,6 +84,8 @@ class Runtime:
     titling: Titling
     questions: QuestionDesk
     """Where a turn says who answers what the model asks."""
+    desk: NotebookDesk
+    """Where the kernel puts the page that shows the notebook."""
     job_news: JobNews
     rewind: Rewind
 
@@ -289,7 +292,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
         prompts = open_prompts(settings, cwd=paths.cwd, project_root=paths.root, tasks=tasks)
         titling = Titling(session, tasks, models.small)
         job_news = JobNews(jobs, redactor.redact)
-        questions = QuestionDesk()
+        questions, desk = QuestionDesk(), NotebookDesk()
         worktree = _worktree(settings, paths, session, jobs, tasks, data=data, mark=mark)
         belt = ToolBelt(
             paths=paths,
@@ -299,6 +302,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             skills=prompts.skills,
             accepts=models.accepts,
             notebook=lambda: session.notebook,
+            desk=desk,
             watch=worktree,
             about=setup_tools(
                 Setup(
@@ -327,6 +331,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             prompts=prompts,
             titling=titling,
             questions=questions,
+            desk=desk,
             job_news=job_news,
             rewind=Rewind(paths, journal.file_history, worktree, lambda: session.id),
         )

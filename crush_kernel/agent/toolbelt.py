@@ -21,6 +21,7 @@ from crush_kernel.tools.ls import ls_tool
 from crush_kernel.tools.multiedit import multiedit_tool
 from crush_kernel.tools.network import NetworkTools
 from crush_kernel.tools.notebookedit import notebook_edit_tool
+from crush_kernel.tools.opennotebook import NotebookDesk
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.question import QuestionDesk, question_tool
 from crush_kernel.tools.todos import todos_tool
@@ -52,6 +53,8 @@ class ToolBelt:
     """Whether the model in use takes files of a media type."""
     notebook: OpenNotebook
     """Tells where the notebook is whose cells run."""
+    desk: NotebookDesk = field(default_factory=NotebookDesk)
+    """Where its page is."""
     tracker: ReadTracker = field(default_factory=ReadTracker)
     watch: Watch = field(default_factory=NoWatch)
     """Finds out what commands change."""
@@ -69,7 +72,8 @@ class ToolBelt:
         return (*self._files(), *self._shell(), *self._others())
 
     def _files(self) -> tuple[AnyTool, ...]:
-        files, paths = Files(self.paths, self.tracker, notebook=self.notebook), self.paths
+        paths = self.paths
+        files = Files(paths, self.tracker, notebook=self.notebook, desk=self.desk)
         return (
             erase(view_tool(files, accepts=self.accepts, skills=self.skills)),
             erase(ls_tool(paths)),

@@ -41,6 +41,7 @@ from crush_kernel.kernel.display import FrontEnd, TurnDisplay
 from crush_kernel.kernel.keeping import CellKeeper
 from crush_kernel.kernel.logs import attach_log
 from crush_kernel.kernel.mirror import Mirror
+from crush_kernel.kernel.openpages import Busy, OpenPages
 from crush_kernel.kernel.outlet import Outlet
 from crush_kernel.kernel.pagemessages import client_of
 from crush_kernel.kernel.pages import Pages
@@ -128,6 +129,16 @@ class CellRunner:
         runtime.titling.on_title = self._header_changed
         # After a reload the page asks for the state of the widgets that it lost.
         ipywidgets.register_comm_target()  # pyright: ignore[reportUnknownMemberType]
+
+    def offer_page(self, busy: Busy) -> None:
+        """Have tools look at the notebook, and change it, through the pages that show it.
+
+        Args:
+            busy: tells the cells that run or wait to be run.
+        """
+        self._runtime.desk.page = OpenPages(
+            self._pages, self._mirror, self._runtime.session, loop=self._loop, busy=busy
+        )
 
     def _header_changed(self) -> None:
         """Have the pages write the notebook's header. Engine thread."""

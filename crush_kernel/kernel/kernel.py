@@ -90,6 +90,8 @@ class CrushKernel(Kernel):
         self._runner: CellRunner | None = None
         self._cell_turn = asyncio.Lock()
         self._received = 0
+        self._waiting: dict[int, str] = {}
+        """The cells that run or wait to be run, by the number of their requests."""
         self._abort_up_to = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._inputs: list[str] = []
@@ -133,13 +135,14 @@ class CrushKernel(Kernel):
         try:
             _, rest = self.session.feed_identities(frames, copy=False)
             # A peek: deserializing the content twice would count as a replayed message.
-            header = self.session.deserialize(rest, content=False, copy=False)["header"]
-            msg_type = header["msg_type"]
+            message = self.session.deserialize(rest, content=False, copy=False)
+            msg_type = message["header"]["msg_type"]
         except Exception:
             logger.exception("bad message on the shell channel")
             return
         if msg_type == "execute_request":
             self._received += 1
+            self._waiting[self._received] = _cell_of(message["metadata"])
             self._spawn(self._in_turn(self._received, frames))
         else:
             self._spawn(self._at_once(frames))
@@ -151,9 +154,12 @@ class CrushKernel(Kernel):
         task.add_done_callback(self._tasks.discard)
 
     async def _in_turn(self, number: int, frames: list[Any]) -> None:
-        async with self._cell_turn:
-            self._aborting = number <= self._abort_up_to
-            await self.dispatch_shell(frames)
+        try:
+            async with self._cell_turn:
+                self._aborting = number <= self._abort_up_to
+                await self.dispatch_shell(frames)
+        finally:
+            del self._waiting[number]
 
     def _abort_queues(self, subshell_id: str | None = None) -> None:  # noqa: ARG002 - signature of the base
         """Abort the cells that were received so far; later ones run again."""
@@ -369,6 +375,7 @@ class CrushKernel(Kernel):
             from crush_kernel.kernel.cellrunner import CellRunner  # noqa: PLC0415
 
             self._runner = CellRunner(runtime, self._engine, self._loop, self._pages, self._mirror)
+            self._runner.offer_page(self._waiting.values)
         return self._runner
 
     async def _session(self) -> "Session":
@@ -381,6 +388,11 @@ class CrushKernel(Kernel):
 def _name(cell_id: object) -> str:
     """Return the id of a cell, empty if the front end gives none or nonsense."""
     return cell_id if isinstance(cell_id, str) else ""
+
+
+def _cell_of(metadata: object) -> str:
+    """Return the id of the cell that a request runs, by its metadata; empty without one."""
+    return _name(metadata.get("cellId")) if isinstance(metadata, dict) else ""
 
 
 @asynccontextmanager

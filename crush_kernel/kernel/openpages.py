@@ -104,7 +104,7 @@ class OpenPages:
             with suppress(PageGone, TimeoutError):
                 answer = await self._pages.ask(pages, look_message, within_s=within_s)
                 self._answered = answer.page
-                return [*_cells_of(answer.parts)], self._busy()
+                return [*_cells_of(answer.parts)], frozenset(self._busy())
         raise NoPage("silent")
 
     async def _edit(self, change: CellChange) -> Refusal | None:

@@ -28,6 +28,7 @@ from crush_kernel.tools.base import KeepVersion, ToolContext, ToolOutput, limit_
 from crush_kernel.tools.diskfile import MAX_EDIT_BYTES, read_file, replace_file, require_writable
 from crush_kernel.tools.lineset import EVERY_LINE, LineSet
 from crush_kernel.tools.notebooktext import NoNotebook, read_notebook
+from crush_kernel.tools.opennotebook import NotebookDesk
 from crush_kernel.tools.paths import PathPolicy, Target
 from crush_kernel.tools.snapshot import (
     MAX_CHANGES,
@@ -94,6 +95,8 @@ class Files:
     notebook: OpenNotebook = no_notebook
     after_read: Comment = say_nothing
     """Has something to say of text that was viewed."""
+    desk: NotebookDesk = field(default_factory=NotebookDesk)
+    """Where the page is that shows `notebook`."""
 
     async def load(self, file_path: str, *, by_cells: bool = False) -> Snapshot:
         """Return what is at `file_path` now.

@@ -53,12 +53,39 @@ async def look_into_notebook(
         notebook, page = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
     except NoNotebook as error:
         return Looked(None, damage=str(error))
+    about = _about(notebook, len(data))
+    return Looked(await cells_shown(notebook, page, about=about, accepts=accepts), data)
+
+
+async def cells_shown(
+    notebook: NotebookText, page: Page, *, about: str, accepts: Callable[[str], bool]
+) -> ToolOutput:
+    """Return `page` with the images in it that can be let in, and where in `notebook` it is.
+
+    Args:
+        notebook: the whole of it.
+        page: some of its cells.
+        about: what kind of notebook it is, to go behind their place.
+        accepts: whether the model can look at files of a MIME type.
+    """
     media, notes = await _let_in(page.images, accepts)
-    text = "\n".join((page.text, "", f"[{_place(notebook, page, len(data))}]", *notes)).lstrip("\n")
+    text = "\n".join((page.text, "", f"[{_place(notebook, page, about)}]", *notes)).lstrip("\n")
     total = len(notebook.cells)
     is_whole = page.first == 0 and page.end == total
     summary = f"{total} cells" if is_whole else f"cells {page.first + 1}–{page.end} of {total}"
-    return Looked(ToolOutput(text, media=media, summary=summary), data)
+    return ToolOutput(text, media=media, summary=summary)
+
+
+def page_of(notebook: NotebookText, target: Target, *, offset: int, limit: int) -> Page:
+    """Return the cells `offset` to `offset + limit`, as far as there is room for them.
+
+    Raises:
+        ToolError: there are no such cells.
+    """
+    total = len(notebook.cells)
+    if offset and offset >= total:
+        raise ToolError(f"{target.shown} has only {total} cells; offset {offset} is past its end.")
+    return show_cells(notebook, offset=offset, limit=limit)
 
 
 def _read(target: Target) -> bytes:
@@ -88,10 +115,7 @@ def _show(data: bytes, target: Target, offset: int, limit: int) -> tuple[Noteboo
         raise NoNotebook("it is no text")
     notebook = read_notebook(decode(data, text_format))
     anyio.from_thread.check_cancelled()
-    total = len(notebook.cells)
-    if offset and offset >= total:
-        raise ToolError(f"{target.shown} has only {total} cells; offset {offset} is past its end.")
-    return notebook, show_cells(notebook, offset=offset, limit=limit)
+    return notebook, page_of(notebook, target, offset=offset, limit=limit)
 
 
 async def _let_in(
@@ -116,10 +140,13 @@ async def _let_in(
     return tuple(media), notes
 
 
-def _place(notebook: NotebookText, page: Page, size: int) -> str:
-    total = len(notebook.cells)
+def _about(notebook: NotebookText, size: int) -> str:
     version = f"{notebook.version}.{notebook.minor}" if notebook.version > 3 else "3"
-    about = ", ".join(filter(None, (notebook.language, f"format {version}", f"{size:,} bytes")))
+    return ", ".join(filter(None, (notebook.language, f"format {version}", f"{size:,} bytes")))
+
+
+def _place(notebook: NotebookText, page: Page, about: str) -> str:
+    total = len(notebook.cells)
     if total == 0:
         return f"a notebook without cells; {about}"
     if page.first == 0 and page.end == total:

@@ -36,6 +36,8 @@ from crush_kernel.tools.filecontent import (
 from crush_kernel.tools.media import MAX_FILE_BYTES
 from crush_kernel.tools.mediaview import Sight, show_media
 from crush_kernel.tools.notebookfile import Looked, look_into_notebook
+from crush_kernel.tools.opennotebook import NoPage
+from crush_kernel.tools.opennotebookview import as_saved, look_into_open_notebook
 from crush_kernel.tools.paths import Target
 from crush_kernel.tools.snapshot import is_called_notebook
 from crush_kernel.tools.textview import (
@@ -174,6 +176,14 @@ class _View:
         )
 
     async def _look_into_notebook(self, sight: Sight) -> Looked:
+        if not self.files.is_open_notebook(sight.target):
+            return await self._look_into_file(sight)
+        try:
+            return await look_into_open_notebook(sight, self.files)
+        except NoPage:
+            return as_saved(await self._look_into_file(sight))
+
+    async def _look_into_file(self, sight: Sight) -> Looked:
         looked = await look_into_notebook(
             sight.target, offset=sight.offset, limit=sight.limit, accepts=sight.accepts
         )
