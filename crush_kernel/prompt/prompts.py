@@ -4,6 +4,7 @@ Files are looked at in a thread, one look at a time, and read only if they have 
 asked once a turn, beside what else the turn begins with.
 """
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -27,6 +28,7 @@ from crush_kernel.prompt.reminder import describe_now
 from crush_kernel.prompt.skills import SkillFiles, Skills
 from crush_kernel.prompt.system import (
     Facts,
+    GitWays,
     Instructions,
     Place,
     PromptPart,
@@ -63,6 +65,11 @@ class Prompts:
     """Those that are connected, as the model should know them."""
     mcp: tuple[Instructions, ...] = ()
     """What the connected servers want the model to know."""
+    model: Callable[[], str] = lambda: ""
+    """Tells the id of the model in use, once it is known."""
+    path: str = ""
+    """Where programs are looked for, as `PATH` has it."""
+    _has_gh: bool | None = None
     _looking: anyio.Lock = field(default_factory=anyio.Lock)
     _rendered: tuple[Facts, tuple[PromptPart, ...]] | None = None
     _told: frozenset[str] = frozenset()
@@ -124,6 +131,9 @@ class Prompts:
 
     def _look_now(self) -> _Look:
         place = gather_place(cwd=self.cwd, project_root=self.project_root)
+        if self._has_gh is None:
+            # Once: what comes and goes would make every request be read anew.
+            self._has_gh = shutil.which("gh", path=self.path) is not None
         return _Look(place, self.memory.read(), self.skills.read(), self.agents.read())
 
     def _parts(self, look: _Look) -> tuple[PromptPart, ...]:
@@ -135,6 +145,9 @@ class Prompts:
             language_servers=self.language_servers,
             mcp=self.mcp,
             agents=look.agents.listed,
+            git=GitWays(self.model(), has_gh=bool(self._has_gh))
+            if look.place.is_git
+            else GitWays(),
         )
         if self._rendered is None or self._rendered[0] != facts:
             self._rendered = (facts, render(facts))
@@ -186,5 +199,6 @@ def open_prompts(settings: Settings, *, cwd: Path, project_root: Path, tasks: Ta
         agents=AgentFiles(agents, disk, cwd=cwd, project_root=project_root),
         git=Git(cwd=cwd, project_root=project_root, environ=settings.environ),
         tasks=tasks,
+        path=settings.environ.get("PATH", ""),
         now=lambda: datetime.now().astimezone(),
     )

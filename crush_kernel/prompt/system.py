@@ -6,8 +6,9 @@ by itself, the date and git's status, is the reminder instead, which is said beh
 conversation. What servers say comes last, since it comes and goes with them.
 """
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Literal
@@ -20,6 +21,8 @@ from crush_kernel.prompt.delimited import delimited
 
 MAX_LEFT_OUT = 10
 """How many memory files without room are named."""
+
+_MODEL_ID = re.compile(r"[\w./:@+-]{1,100}", re.ASCII)
 
 MAX_INSTRUCTIONS_CHARACTERS = 10_000
 """What one MCP server may say of itself; the rest is left out."""
@@ -103,6 +106,16 @@ class Instructions:
 
 
 @dataclass(frozen=True, slots=True)
+class GitWays:
+    """How commits are made here."""
+
+    model: str = ""
+    """Who is named in them as having assisted, by id."""
+    has_gh: bool = False
+    """Whether the program `gh` is there, which makes pull requests."""
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """All that the system prompt is made of."""
 
@@ -115,6 +128,8 @@ class Facts:
     language_servers: tuple[str, ...] = ()
     mcp: tuple[Instructions, ...] = ()
     agents: tuple[ListedAgent, ...] = ()
+    git: GitWays = GitWays()
+    """Said only where there is a repository."""
 
 
 def render(facts: Facts) -> tuple[PromptPart, ...]:
@@ -151,6 +166,8 @@ def render_subagent(
 def _parts(facts: Facts) -> Iterator[PromptPart]:
     yield PromptPart("instructions", _source("instructions.md").strip())
     yield PromptPart("environment", _filled("environment.md.j2", place=facts.place))
+    if facts.place.is_git:
+        yield PromptPart("git", _filled("git.md.j2", git=_fit_for_a_trailer(facts.git)))
     if facts.language_servers:
         text = _filled("servers.md.j2", servers=facts.language_servers)
         yield PromptPart("language servers", text)
@@ -166,6 +183,11 @@ def _parts(facts: Facts) -> Iterator[PromptPart]:
         text = server.text[:MAX_INSTRUCTIONS_CHARACTERS]
         text = delimited("mcp-instructions", text, {"server": server.server})
         yield PromptPart(f"MCP: {printable(server.server)}", text)
+
+
+def _fit_for_a_trailer(git: GitWays) -> GitWays:
+    """Return `git` without a model whose id could be anything else than a word."""
+    return git if _MODEL_ID.fullmatch(git.model) else replace(git, model="")
 
 
 def _memory_part(file: MemoryText) -> PromptPart:

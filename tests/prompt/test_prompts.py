@@ -66,6 +66,21 @@ async def test_a_changed_memory_file_is_in_the_next_request(tmp_path: Path) -> N
         assert (await prompts.preview()).parts[-1].text.splitlines()[1] == "two"
 
 
+async def test_whether_pull_requests_can_be_made_is_found_out_once(tmp_path: Path) -> None:
+    folder = make_repository(tmp_path / "a", "one")
+    program = tmp_path / "bin/gh"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    async with opened(folder) as prompts:
+        prompts.path, prompts.model = str(program.parent), lambda: "m-1"
+        first = await prompts.preview()
+        program.unlink()
+        second = await prompts.preview()
+    assert first.text == second.text
+    assert "gh pr create" in first.text
+    assert "Assisted-by: Crush:m-1" in first.text
+
+
 async def test_without_git_only_the_date_is_told(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     async with opened(tmp_path / "a") as prompts:
