@@ -290,6 +290,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             return await runtime.system_prompt()
 
         prompts = open_prompts(settings, cwd=paths.cwd, project_root=paths.root, tasks=tasks)
+        prompts.model = lambda: models.info.id if models.info else ""
         titling = Titling(session, tasks, models.small)
         job_news = JobNews(jobs, redactor.redact)
         questions, desk = QuestionDesk(), NotebookDesk()
