@@ -19,7 +19,7 @@ from crush_kernel.prompt.system import PromptPart, SystemPrompt
 from crush_kernel.providers.base import Model, ModelInfo
 from crush_kernel.tools.base import AnyTool, Delegation, ToolContext, ToolOutput
 from crush_kernel.tools.delegation import output_of
-from tests.fakes.model import FakeModel, Item
+from tests.fakes.model import AnsweringModel, FakeModel, Item
 from tests.fakes.tools import EchoArguments, tool
 
 BIG = ModelInfo("fake", "big", input_price=10.0, output_price=10.0)
@@ -42,7 +42,7 @@ class ScriptedAsker:
 class Openings:
     """Opens models for sub-agents, and counts those that are open."""
 
-    models: list[FakeModel]
+    models: list[FakeModel | AnsweringModel]
     """For one sub-agent after the other, the last for all that follow."""
     asked: list[str] = field(default_factory=list[str])
     open: int = 0
