@@ -1,6 +1,10 @@
 """A turn on show in a front end in miniature, at a virtual time."""
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
+
+import anyio
 
 from crush_kernel.agent.events import Event, ToolFinished, ToolStarted
 from crush_kernel.kernel.display import TurnDisplay
@@ -53,6 +57,32 @@ class Stage:
         self.display.finish(FOOTER)
         assert_final(self.page)
         return self.page.markdown
+
+
+class LiveStage(Stage):
+    """A turn on show on a real loop, for questions."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.page = FrontEnd(loop.time)
+        self.display = TurnDisplay(
+            self.page.publish,
+            loop=loop,
+            front_end="rich",
+            model="claude",
+            stop_tool=lambda _: None,
+            read_line=no_keyboard,
+        )
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(5):
+        while not condition():
+            await anyio.lowlevel.checkpoint()
+
+
+def has_card(page: FrontEnd) -> Callable[[], bool]:
+    return lambda: bool(page.outputs) and WIDGET_VIEW in page.last["data"]
 
 
 def finished(call_id: str = "c1", content: str = "out") -> ToolFinished:

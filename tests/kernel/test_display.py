@@ -1,6 +1,5 @@
 """What a person sees of a turn while it runs, and what stays."""
 
-import asyncio
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -35,7 +34,15 @@ from crush_kernel.messages import Media, ToolResult, Usage
 from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.rules import PermissionRequest
 from tests.kernel.front_end import WIDGET_VIEW, FrontEnd, VirtualLoop
-from tests.kernel.stage import FOOTER, Stage, assert_final, finished, no_keyboard
+from tests.kernel.stage import (
+    FOOTER,
+    LiveStage,
+    Stage,
+    assert_final,
+    finished,
+    has_card,
+    until,
+)
 from tests.kernel.widget_models import open_models, texts, with_class
 
 PNG = Media("image/png", "aGk=", "plot.png")
@@ -499,32 +506,6 @@ async def test_headless_answers_at_once_by_policy() -> None:
 
 
 # --- permission ---------------------------------------------------------------------------
-
-
-class LiveStage(Stage):
-    """A turn on show on a real loop, for questions."""
-
-    def __init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        self.page = FrontEnd(loop.time)
-        self.display = TurnDisplay(
-            self.page.publish,
-            loop=loop,
-            front_end="rich",
-            model="claude",
-            stop_tool=lambda _: None,
-            read_line=no_keyboard,
-        )
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(5):
-        while not condition():
-            await anyio.lowlevel.checkpoint()
-
-
-def has_card(page: FrontEnd) -> Callable[[], bool]:
-    return lambda: bool(page.outputs) and WIDGET_VIEW in page.last["data"]
 
 
 @pytest.mark.anyio
