@@ -36,6 +36,8 @@ With --json, each line of the standard output is an object with an `event`:
   cell_started       cell, number, source, reason (why it is not up to date)
   tool_called        cell, call, tool, input
   tool_answered      cell, call, tool, outcome (ok, error, denied), summary
+  subagent_called    cell, call (that has started it), agent, tool, input, outcome, summary;
+                     told when the sub-agent is done, before its call's tool_answered
   permission_denied  cell, tool, reason
   text               cell, text: one reply of the model
   output             cell, text: what a command shows

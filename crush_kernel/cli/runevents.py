@@ -66,6 +66,23 @@ class ToolAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class SubagentCalled:
+    """A sub-agent has called a tool; told when it is over, before its own call is answered."""
+
+    cell: str
+    call: str
+    """The call that has started the sub-agent."""
+    agent: str
+    tool: str
+    input: str
+    """The arguments as the model wrote them, in JSON, cut if they are long."""
+    outcome: Literal["ok", "error", "denied", "interrupted"]
+    summary: str
+    """In a few words: `3 lines`, `exit 1`."""
+    kind: Literal["subagent_called"] = "subagent_called"
+
+
+@dataclass(frozen=True, slots=True)
 class PermissionDenied:
     """Something was refused, since nobody can be asked; the turn goes on without it."""
 
@@ -147,6 +164,7 @@ RunEvent = (
     | CellStarted
     | ToolCalled
     | ToolAnswered
+    | SubagentCalled
     | PermissionDenied
     | Text
     | Output

@@ -20,6 +20,7 @@ from crush_kernel.cli.runevents import (
     Report,
     RunEvent,
     Started,
+    SubagentCalled,
     Text,
     ToolAnswered,
     ToolCalled,
@@ -110,13 +111,8 @@ def lines(event: RunEvent, *, cells: int) -> Iterator[str]:
             yield _started(event)
         case CellStarted():
             yield line(f"[{event.number}/{cells}] {event.source}", TITLE_CHARS)
-        case ToolCalled():
-            yield f"  ● {line(f'{event.tool} {_argument(event.input)}', TITLE_CHARS)}"
-        case ToolAnswered():
-            words = filter(None, (event.tool, event.summary or event.outcome))
-            yield f"  └ {line(' · '.join(words), TITLE_CHARS)}"
-        case PermissionDenied():
-            yield f"  ! {event.tool}: {line(event.reason)}"
+        case ToolCalled() | ToolAnswered() | SubagentCalled() | PermissionDenied():
+            yield _of_tool(event)
         case Warned(text=text):
             yield f"warning: {line(text, 400)}"
         case CellFinished():
@@ -127,6 +123,20 @@ def lines(event: RunEvent, *, cells: int) -> Iterator[str]:
             pass
         case _:
             assert_never(event)
+
+
+def _of_tool(event: ToolCalled | ToolAnswered | SubagentCalled | PermissionDenied) -> str:
+    match event:
+        case ToolCalled():
+            return f"  ● {line(f'{event.tool} {_argument(event.input)}', TITLE_CHARS)}"
+        case ToolAnswered():
+            words = filter(None, (event.tool, event.summary or event.outcome))
+            return f"  └ {line(' · '.join(words), TITLE_CHARS)}"
+        case SubagentCalled():
+            words = (f"{event.tool} {_argument(event.input)}", event.summary or event.outcome)
+            return f"  ├ {line(' · '.join(words), TITLE_CHARS)}"
+        case PermissionDenied():
+            return f"  ! {event.tool}: {line(event.reason)}"
 
 
 def _started(event: Started) -> str:

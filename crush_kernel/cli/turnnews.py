@@ -5,8 +5,17 @@ Pure, with one mutable owner per run of a cell: records go in, events come out, 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Literal
 
-from crush_kernel.cli.runevents import PermissionDenied, RunEvent, Text, ToolAnswered, ToolCalled
+from crush_kernel.cli.runevents import (
+    PermissionDenied,
+    RunEvent,
+    SubagentCalled,
+    Text,
+    ToolAnswered,
+    ToolCalled,
+)
+from crush_kernel.history.subagentrecord import NestedCall, nested_calls, subagent_of
 from crush_kernel.history.summary import is_summary
 from crush_kernel.history.turn import Turn
 from crush_kernel.kernel.plaintext import visible
@@ -89,15 +98,49 @@ class TurnNews:
 
     def _result(self, result: ToolResult) -> Iterator[RunEvent]:
         name = self._names.get(result.call_id, "")
-        summary = result.metadata.get("summary")
-        summary = summary if isinstance(summary, str) else ""
-        is_denied = result.is_error and summary == DENIED
-        outcome = "denied" if is_denied else "error" if result.is_error else "ok"
-        told = line(summary or (result.content if result.is_error else ""))
-        yield ToolAnswered(self.cell, result.call_id, name, outcome, told)
-        if is_denied:
+        yield from self._inside(result)
+        yield ToolAnswered(self.cell, result.call_id, name, outcome_of(result), summary_of(result))
+        yield from self._refusal(name, result)
+
+    def _inside(self, result: ToolResult) -> Iterator[RunEvent]:
+        """Yield what the sub-agent did whose call has this result."""
+        record = subagent_of(result)
+        if record is None:
+            return
+        for nested in nested_calls(record):
+            yield self._nested(result.call_id, record.name, nested)
+            if nested.result is not None:
+                yield from self._refusal(nested.call.name, nested.result)
+
+    def _nested(self, call_id: str, agent: str, nested: NestedCall) -> SubagentCalled:
+        answer = nested.result
+        return SubagentCalled(
+            cell=self.cell,
+            call=call_id,
+            agent=agent,
+            tool=nested.call.name,
+            input=cut(nested.call.input, MAX_INPUT_CHARS),
+            outcome="interrupted" if answer is None else outcome_of(answer),
+            summary="" if answer is None else summary_of(answer),
+        )
+
+    def _refusal(self, tool: str, result: ToolResult) -> Iterator[RunEvent]:
+        if outcome_of(result) == DENIED:
             self.denied += 1
-            yield PermissionDenied(self.cell, name, line(result.content))
+            yield PermissionDenied(self.cell, tool, line(result.content))
+
+
+def outcome_of(result: ToolResult) -> Literal["ok", "error", "denied"]:
+    """Return how a call went."""
+    is_denied = result.is_error and result.metadata.get("summary") == DENIED
+    return "denied" if is_denied else "error" if result.is_error else "ok"
+
+
+def summary_of(result: ToolResult) -> str:
+    """Return a call's outcome in a few words."""
+    summary = result.metadata.get("summary")
+    told = summary if isinstance(summary, str) else ""
+    return line(told or (result.content if result.is_error else ""))
 
 
 def cut(text: str, limit: int = MAX_TEXT_CHARS) -> str:

@@ -16,6 +16,7 @@ from crush_kernel.cli.runevents import (
     RunEvent,
     Started,
     Status,
+    SubagentCalled,
     Text,
     ToolAnswered,
     ToolCalled,
@@ -66,6 +67,11 @@ USAGE = {"input_tokens": 1_100, "cache_read_tokens": 100, "output_tokens": 20}
         ),
         pytest.param(
             ToolAnswered("c", "1", "view", "error", ""), ["  └ view · error"], id="a mute result"
+        ),
+        pytest.param(
+            SubagentCalled("c", "1", "task", "view", '{"file_path": "a.py"}', "ok", "3 lines"),
+            ["  ├ view a.py · 3 lines"],
+            id="a step of a sub-agent",
         ),
         pytest.param(
             PermissionDenied("c", "bash", "Permission denied: nobody can be asked"),
@@ -170,6 +176,7 @@ EVENTS: tuple[RunEvent, ...] = (
     CellStarted("c", 1, "look", "never run"),
     ToolCalled("c", "1", "ls", "{}"),
     ToolAnswered("c", "1", "ls", "ok", ""),
+    SubagentCalled("c", "1", "task", "ls", "{}", "interrupted", ""),
     PermissionDenied("c", "ls", "no"),
     Text("c", "→ \ud800\n"),
     Output("c", "x"),

@@ -7,8 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crush_kernel.cli.runevents import PermissionDenied, RunEvent, Text, ToolAnswered, ToolCalled
+from crush_kernel.cli.runevents import (
+    PermissionDenied,
+    RunEvent,
+    SubagentCalled,
+    Text,
+    ToolAnswered,
+    ToolCalled,
+)
 from crush_kernel.cli.turnnews import MAX_TEXT_CHARS, TurnNews, cut, line
+from crush_kernel.history.subagentrecord import KEY, SubagentRecord, write_subagent
 from crush_kernel.history.turn import Turn, TurnState
 from crush_kernel.kernel.plaintext import visible
 from crush_kernel.messages import Message, Reasoning, ToolCall, ToolResult, Usage
@@ -228,6 +236,25 @@ def test_results_are_told_as_they_come() -> None:
         return [event.summary for event in news.feed(turn) if isinstance(event, ToolAnswered)]
 
     assert [feed([]), feed([one]), feed([one, two])] == [[], ["one"], ["two"]]
+
+
+def test_what_a_sub_agent_did_is_told_before_its_call_is_answered() -> None:
+    inside = (
+        reply("", "n1", "n2", "n3"),
+        answers(result("n1", summary="exit 0"), result("n2", DENIAL, summary="denied", fails=True)),
+    )
+    record = write_subagent(SubagentRecord("tester", "", messages=inside))
+    done = ToolResult("1", "Fine.", metadata={"summary": "3 calls", KEY: dict(record)})
+    news = TurnNews("c")
+    events = list(news.feed(Turn("c", messages=(reply("", "1"), answers(done)), end="end_turn")))
+    assert events[1:] == [
+        SubagentCalled("c", "1", "tester", "bash", "{}", "ok", "exit 0"),
+        SubagentCalled("c", "1", "tester", "bash", "{}", "denied", "denied"),
+        PermissionDenied("c", "bash", DENIAL),
+        SubagentCalled("c", "1", "tester", "bash", "{}", "interrupted", ""),
+        ToolAnswered("c", "1", "bash", "ok", "3 calls"),
+    ]
+    assert news.denied == 1
 
 
 def test_long_texts_are_cut_with_a_note() -> None:
