@@ -197,8 +197,8 @@ def test_programs_read_one_object_a_line_whatever_is_in_it() -> None:
     assert printed.isascii()
     objects = [json.loads(row) for row in printed.splitlines()]
     assert [each["event"] for each in objects] == [event.kind for event in EVENTS]
-    assert objects[5] == {"event": "text", "cell": "c", "text": "→ \ud800\n"}
-    assert objects[8]["usage"] == USAGE
+    assert objects[6] == {"event": "text", "cell": "c", "text": "→ \ud800\n"}
+    assert objects[9]["usage"] == USAGE
     assert {type(event) for event in EVENTS} == set(get_args(RunEvent))
 
 
