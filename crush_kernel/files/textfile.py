@@ -47,6 +47,9 @@ _MARKS = (
 
 # All but \b \t \n \v \f \r and escape, which text files do hold.
 _CONTROLS = bytes([*range(8), *range(14, 27), *range(28, 32), 127])
+_CONTROL_BYTES = 1 << 20
+"""How far they are counted: what is binary is so from its start, or nearly."""
+
 _MAX_CONTROLS_UTF8 = 0.10
 _MAX_CONTROLS_LEGACY = 0.02
 """Compressed or random bytes have about 0.11; legacy text has next to none."""
@@ -80,7 +83,8 @@ def detect(data: bytes, *, is_head: bool = False) -> TextFormat | None:
                 return found
     if b"\0" in data or data.startswith(b"%PDF-"):
         return None
-    controls = (len(data) - len(data.translate(None, _CONTROLS))) / max(1, len(data))
+    start = data[:_CONTROL_BYTES]
+    controls = (len(start) - len(start.translate(None, _CONTROLS))) / max(1, len(start))
     if _is_utf8(data, is_head=is_head):
         return _checked(data, NEW_FILE) if controls <= _MAX_CONTROLS_UTF8 else None
     return _checked(data, _legacy(data)) if controls <= _MAX_CONTROLS_LEGACY else None
@@ -102,12 +106,19 @@ def encode(text: str, text_format: TextFormat) -> bytes:
 
 def shown(text: str) -> str:
     """Return `text` with every lone surrogate as U+FFFD: fit for people, models and JSON."""
-    return _SURROGATE.sub("\ufffd", text)
+    return _SURROGATE.sub("\ufffd", text) if has_undecoded_bytes(text) else text
 
 
 def has_undecoded_bytes(text: str) -> bool:
     """Return whether decoded `text` stands for bytes that its encoding does not explain."""
-    return _SURROGATE.search(text) is not None
+    if text.isascii():
+        return False
+    # Sixty times as fast as a search: only lone surrogates have no UTF-8.
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def newline_of(text: str) -> Newline:
@@ -115,10 +126,12 @@ def newline_of(text: str) -> Newline:
 
     A lone CR counts only where no LF is: elsewhere it is a progress bar, not a line end.
     """
+    if "\r" not in text:
+        return "\n"
     crlf = text.count("\r\n")
     lf = text.count("\n") - crlf
     if crlf == lf == 0:
-        return "\r" if "\r" in text else "\n"
+        return "\r"
     return "\r\n" if crlf > lf else "\n"
 
 
@@ -131,7 +144,9 @@ def _checked(data: bytes, text_format: TextFormat) -> TextFormat | None:
     """Return `text_format` with its newline, or `None` if it would lose or invent bytes."""
     try:
         text = decode(data, text_format)
-        is_lossless = encode(text, text_format) == data
+        # In UTF-8, ASCII can only be written as it is.
+        is_plain = text_format is NEW_FILE and text.isascii()
+        is_lossless = is_plain or encode(text, text_format) == data
     except UnicodeError:
         return None
     if not is_lossless or "\0" in text:
@@ -141,6 +156,8 @@ def _checked(data: bytes, text_format: TextFormat) -> TextFormat | None:
 
 def _is_utf8(data: bytes, *, is_head: bool) -> bool:
     """Return whether `data` is UTF-8, or was before a few of its bytes were damaged."""
+    if data.isascii():
+        return True
     try:
         codecs.getincrementaldecoder("utf-8")().decode(data, final=not is_head)
     except UnicodeDecodeError:

@@ -47,7 +47,10 @@ def read_file(path: Path, *, max_bytes: int = MAX_EDIT_BYTES) -> DiskFile | None
         with os.fdopen(descriptor, "rb") as file:
             facts = os.fstat(descriptor)
             _refuse_special(path, facts)
-            data = file.read(max_bytes + 1)
+            # Room for more than there is costs time; but some files have no size beforehand.
+            data = file.read(min(facts.st_size, max_bytes) + 1)
+            if facts.st_size < len(data) <= max_bytes:
+                data += file.read(max_bytes + 1 - len(data))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

@@ -34,13 +34,24 @@ def normalize(text: str) -> str:
 
 def apply_edits(original: str, edits: Sequence[Edit]) -> str:
     """Return `original` with `edits` made, which are disjoint and in order."""
-    newlines: list[str] = _NEWLINE.findall(original)
-    if not newlines:
+    kinds = _newlines_in(original)
+    if not kinds:
         return _spliced(original, edits)
+    first, *others = kinds
     plain = [Edit(edit.start, edit.end, normalize(edit.text)) for edit in edits]
-    if len(set(newlines)) == 1:
-        return _spliced(normalize(original), plain).replace("\n", newlines[0])
-    return _spliced_mixed(normalize(original), plain, newlines)
+    if others:
+        return _spliced_mixed(normalize(original), plain, _NEWLINE.findall(original))
+    changed = _spliced(normalize(original), plain)
+    return changed if first == "\n" else changed.replace("\n", first)
+
+
+def _newlines_in(text: str) -> tuple[str, ...]:
+    """Return the kinds of newlines in `text`. Counts, since a list of them all takes long."""
+    cr = text.count("\r") if "\r" in text else 0
+    crlf = text.count("\r\n") if cr else 0
+    has_lf = "\n" in text and (not crlf or text.count("\n") > crlf)
+    kinds = (("\r\n", crlf > 0), ("\n", has_lf), ("\r", cr > crlf))
+    return tuple(kind for kind, is_there in kinds if is_there)
 
 
 def line_changes(original: str, edits: Sequence[Edit]) -> tuple[LineChange, ...]:
@@ -49,7 +60,9 @@ def line_changes(original: str, edits: Sequence[Edit]) -> tuple[LineChange, ...]
     Lines are counted as `view` does it: a lone CR ends one only where no LF is. Where two
     edits touch the same line, it is one change.
     """
-    text = normalize(original) if "\n" not in original else original.replace("\r\n", "\n")
+    text = original
+    if "\r" in text:
+        text = text.replace("\r\n", "\n") if "\n" in text else normalize(text)
     changes: list[LineChange] = []
     position = line = 0
     for edit in edits:

@@ -16,6 +16,7 @@ import pytest
 from crush_kernel.errors import ToolError
 from crush_kernel.files.opening import open_real
 from crush_kernel.tools.diskfile import DiskFile, read_file, replace_file, require_writable
+from crush_kernel.tools.tracker import Stamp
 
 NOBODY = 65534
 
@@ -51,7 +52,17 @@ def test_a_file_is_read_with_its_number_of_names(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"x\r\n\0")
     (tmp_path / "b").hardlink_to(path)
-    assert read_file(path) == DiskFile(b"x\r\n\0", hard_links=2)
+    stamp = Stamp.of(path.stat())
+    assert read_file(path) == DiskFile(b"x\r\n\0", hard_links=2, stamp=stamp)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux has such files")
+def test_a_file_whose_size_is_unknown_beforehand_is_read_whole() -> None:
+    file = read_file(Path(os.path.realpath("/proc/self/stat")))
+    assert file is not None
+    assert file.stamp.size == 0
+    assert file.data.endswith(b"\n")
+    assert len(file.data.split()) > 40
 
 
 def test_nothing_is_read_where_nothing_is(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crush_kernel.tools.lineset import NO_LINE, LineSet
 from crush_kernel.tools.textdiff import unified_diff
 
 lines = st.lists(st.sampled_from(["a", "b", "c", "-- x", "++ y", "", "@@"]), max_size=30)
@@ -45,6 +46,35 @@ def test_the_counts_are_those_of_the_marked_lines(old: str, new: str) -> None:
     marks = [row[0] for row in diff.text.splitlines()[2:]]
     assert diff.additions == marks.count("+")
     assert diff.removals == marks.count("-")
+
+
+@given(texts, texts)
+def test_lines_that_stay_are_followed_and_those_that_come_are_shown(old: str, new: str) -> None:
+    diff = unified_diff("a.txt", old, new)
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    touched = LineSet.of((change.start, change.stop) for change in diff.lines)
+    for number in touched.missing(0, len(before)).spans:
+        for line in range(number.start, number.stop):
+            moved = LineSet.of([(line, line + 1)]).changed(diff.lines, adds=False)
+            assert after[moved.spans[0].start] == before[line]
+    came = NO_LINE.changed(diff.lines, adds=True)
+    assert came | diff.shown == diff.shown
+    marked = [row[1:] for row in diff.text.splitlines()[2:] if row[0] in " +"]
+    assert [after[n].rstrip("\n") for span in diff.shown.spans for n in range(*span)] == marked
+
+
+@given(st.integers(0, 400), st.integers(0, 400), st.integers(0, 3), st.integers(1, 3))
+def test_far_from_the_start_lines_are_counted_right(
+    above: int, below: int, gone: int, came: int
+) -> None:
+    head = [f"head {n}\n" for n in range(above)]
+    tail = [f"tail {n}\n" for n in range(below)]
+    old = "".join((*head, *["gone\n"] * gone, *tail))
+    new = "".join((*head, *["came\n"] * came, *tail))
+    diff = unified_diff("a.txt", old, new)
+    assert patched(old, diff.text) == new
+    assert [(each.stop - each.start, each.count) for each in diff.lines] == [(gone, came)]
+    assert diff.lines[0].start == above
 
 
 def test_lines_that_look_like_headers_are_counted() -> None:
