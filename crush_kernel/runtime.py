@@ -6,6 +6,7 @@ engine thread, in the coroutine that opened it.
 """
 
 import logging
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from anyio.abc import TaskGroup
 from crush_kernel.agent.agent import Agent, Watcher
 from crush_kernel.agent.contents import Contents
 from crush_kernel.agent.events import Emit, Event, Notice, StepFinished, TurnFinished
-from crush_kernel.agent.jobnews import JobNews
+from crush_kernel.agent.jobnews import JobNews, last_job_number
 from crush_kernel.agent.models import Models
 from crush_kernel.agent.steps import Limits
 from crush_kernel.agent.titling import Titling
@@ -215,6 +216,8 @@ class Runtime:
 
     def _tell(self, emit: Emit, event: Event) -> None:
         """Tell `event`, before the last one what the session has to say."""
+        if isinstance(event, StepFinished):
+            self.job_news.has_arrived()
         if isinstance(event, TurnFinished):
             for notice in self.session.take_notices():
                 emit(Notice(notice))
@@ -282,7 +285,11 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
     models = Models(Providers(settings, state))
     async with (
         Shell(settings.environ, clean=clean) as shell,
-        Jobs(shell, open_stream=partial(RedactedStream, redactor)) as jobs,
+        Jobs(
+            shell,
+            open_stream=partial(RedactedStream, redactor),
+            last_used=lambda: last_job_number(session.conversation.everything),
+        ) as jobs,
         anyio.create_task_group() as tasks,
     ):
 
@@ -378,7 +385,8 @@ def _worktree(
     files = session.journal.file_history
 
     def is_excluded(path: str) -> bool:
-        return session.notebook is not None and paths.root / path == session.notebook
+        notebook = session.notebook
+        return notebook is not None and os.path.realpath(notebook) == str(paths.root / path)
 
     def open_shadow() -> Shadow:
         return Shadow(

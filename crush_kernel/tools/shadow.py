@@ -1,18 +1,13 @@
 """What a project's files are like and what has changed since the last look.
 
-A private git repository in the project's data directory has the project as its work tree. Its
-index says what was seen last, so that one `git ls-files` tells what is different now, however
-large the project is. It has a configuration of its own: no hooks, filters or monitors, and
-attributes by which bytes are bytes, whatever the project's repository asks for. A repository
-that came with the project is thrown away.
-
-The contents that were seen last are in the project's own objects, where it has a repository;
-else in this one, except those with a secret, which stay in memory.
+A private git repository has the project as its work tree. Its index says what was seen last,
+so that one `git ls-files` tells what is different now, however large the project is; only that
+is read. The contents that were seen last are in the repository too, see `shadowstore`.
 
 Every method blocks; one thread at a time. Paths are relative to the project, as text with
 undecodable bytes as lone surrogates.
 
-Source: git-ls-files, git-update-index, git-fast-import, gitattributes.
+Source: git-ls-files, git-update-index.
 """
 
 import json
@@ -21,23 +16,23 @@ import shutil
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from hashlib import blake2b, sha1
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final, cast
 
-from crush_kernel.files.opening import open_real
 from crush_kernel.history.fileversions import Content
-from crush_kernel.history.folder import make_folder
-from crush_kernel.prompt.git import git_environment
-from crush_kernel.tools.paths import reason
-
-FOLDER_NAME: Final = "shadow.git"
-
-MAX_FILE_BYTES: Final = 10_000_000
-"""Of a file whose content is kept."""
+from crush_kernel.tools.entryreader import (
+    MAX_FILE_BYTES,
+    TOO_LARGE,
+    TOO_MUCH,
+    Budget,
+    EntryReader,
+    There,
+)
+from crush_kernel.tools.shadowstore import ShadowFailed, ShadowStore, failed, object_id
 
 MAX_FILES: Final = 50_000
 MAX_STORED_BYTES: Final = 1_000_000_000
@@ -47,12 +42,9 @@ MAX_CHANGES: Final = 2_000
 """Files whose contents are kept when they change at once; of the others only the names are."""
 MAX_CHANGED_BYTES: Final = 200_000_000
 
-MAX_MEMORY_BYTES: Final = 64_000_000
 MAX_FOLDERS: Final = 5_000
 """In what is new, that are looked through for empty ones."""
 
-_TOO_LARGE: Final = f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB"
-_TOO_MUCH: Final = "too much has changed at once"
 _NOT_SEEN: Final = "what it was before was not kept"
 
 _NOTHING: Final = "0" * 40
@@ -61,40 +53,13 @@ _FILE: Final = 0o100644
 _LINK: Final = 0o120000
 
 _KINDS: Final[Mapping[int, str]] = {_PROGRAM: "program", _FILE: "file", _LINK: "link"}
+_MODES: Final[Mapping[str, int]] = {kind: mode for mode, kind in _KINDS.items()}
 
-_CONFIG: Final = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
-
-# In `info`, they go before those of the project.
-_ATTRIBUTES: Final = "* -text -eol -filter -ident -working-tree-encoding\n"
-_EXCLUDED: Final = ".crush/\n.ipynb_checkpoints/\n.*.crush-tmp\n"
-
-_OPTIONS: Final = tuple(
-    word
-    for setting in (
-        "core.fsmonitor=false",
-        f"core.hooksPath={os.devnull}",
-        f"core.attributesFile={os.devnull}",
-        "core.autocrlf=false",
-        "core.safecrlf=false",
-        "core.fileMode=true",
-        "core.symlinks=true",
-        "core.ignoreCase=false",
-        "core.precomposeUnicode=false",
-        "core.quotePath=false",
-        "core.fsync=none",
-        "core.compression=1",
-        "core.splitIndex=false",
-        "core.sparseCheckout=false",
-        "core.untrackedCache=false",
-        "gc.auto=0",
-        "protocol.allow=never",
-    )
-    for word in ("-c", setting)
-)
-
-
-class ShadowFailed(Exception):
-    """The project cannot be looked at; the message says why, in a clause."""
+_FETCHED_AT_ONCE: Final = 100
+_STORED_AT_ONCE: Final = 1_000
+_STORED_BYTES_AT_ONCE: Final = 32_000_000
+_NAMED_AT_ONCE: Final = 500
+"""Folders that are named on a command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +81,7 @@ class _Seen:
     @classmethod
     def of(cls, content: Content) -> "_Seen":
         """Return what to remember of a content that is known."""
-        return cls(_mode(content.kind), _oid(content.data or b""))
-
-
-@dataclass(frozen=True, slots=True)
-class _There:
-    """What is at a path now."""
-
-    content: Content
-    stamp: list[int]
-    """What changes when it does, as far as one can tell without reading it."""
+        return cls(_MODES[content.kind], object_id(content.data or b""))
 
 
 @dataclass(slots=True)
@@ -135,8 +91,8 @@ class _Draft:
     found: list[Found] = field(default_factory=list[Found])
     seen: "dict[str, _Seen | None]" = field(default_factory=dict[str, "_Seen | None"])
     others: "dict[str, list[int] | None]" = field(default_factory=dict[str, "list[int] | None"])
-    stored: list[bytes] = field(default_factory=list[bytes])
-    """Contents to be kept, since they are what was seen last from now on."""
+    contents: list[bytes] = field(default_factory=list[bytes])
+    """What was seen last from now on, to be stored."""
 
 
 @dataclass(slots=True)
@@ -185,36 +141,21 @@ class Shadow:
             is_excluded: whether a path is never looked at: the notebook itself.
         """
         self._root = root
-        self._directory = directory
-        self._folder = directory / FOLDER_NAME
         name = blake2b(session.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        self._index = self._folder / f"index-{name}"
-        self._mark = mark
-        self._has_secret = has_secret
+        self._store = ShadowStore(
+            root=root,
+            directory=directory,
+            index_name=f"index-{name}",
+            mark=mark,
+            environ=environ,
+            has_secret=has_secret,
+        )
+        self._index = self._store.index
         self._is_excluded = is_excluded
-        environment = git_environment(environ, root)
-        self._program = shutil.which("git", path=environment["PATH"])
-        self._environ = environment | {
-            "GIT_ATTR_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_DIR": str(self._folder),
-            "GIT_INDEX_FILE": str(self._index),
-            "GIT_WORK_TREE": str(root),
-        }
-        self._seen: dict[str, _Seen] | None = None
-        """`None` before the first look."""
+        self._seen: dict[str, _Seen] = {}
         self._known = _Known()
-        self._memory: dict[str, bytes] = {}
-        """Contents with a secret, by object id."""
         self.nested: frozenset[str] = frozenset()
         """Folders with repositories of their own, which are not covered."""
-        self._deadline_s = 0.0
-
-    @property
-    def is_open(self) -> bool:
-        """Whether there was a first look."""
-        return self._seen is not None
 
     @property
     def uncovered_files(self) -> int:
@@ -249,23 +190,21 @@ class Shadow:
         Raises:
             ShadowFailed: it cannot be looked at; nothing was seen.
         """
-        self._deadline_s = time.monotonic() + limit_s
-        if self._program is None:
-            raise ShadowFailed("git is not installed")
+        self._store.deadline_s = time.monotonic() + limit_s
         try:
-            self._make()
+            self._store.make()
             is_new = not self._index.exists()
+            is_borrowed = is_new and self._borrow()
             self._seen = self._entries()
             self._known = self._read_known()
-            if is_new:
-                self.accept(self._look(is_first=True))
+            if is_new and not is_borrowed:
+                self._begin()
+                return
             self._secure()
+            if is_borrowed:
+                self.accept(self._look())
         except (OSError, subprocess.SubprocessError) as error:
-            self._seen = None
-            raise _failed(error) from error
-        except ShadowFailed:
-            self._seen = None
-            raise
+            raise failed(error) from error
 
     def look(self, *, limit_s: float) -> Look:
         """Return what has changed since what was accepted last.
@@ -273,48 +212,88 @@ class Shadow:
         Raises:
             ShadowFailed: it cannot be looked at in that time.
         """
-        self._deadline_s = time.monotonic() + limit_s
+        self._store.deadline_s = time.monotonic() + limit_s
         try:
-            return self._look(is_first=False)
+            return self._look()
         except (OSError, subprocess.SubprocessError) as error:
-            raise _failed(error) from error
+            raise failed(error) from error
 
-    def accept(self, look: Look, *, without: Collection[str] = ()) -> None:
-        """Have what `look` saw be what was seen last, except for some paths.
+    def accept(self, look: Look) -> None:
+        """Have what `look` saw be what was seen last.
 
         Raises:
             ShadowFailed: that cannot be kept.
         """
-        seen = {path: entry for path, entry in look.seen.items() if path not in without}
         try:
-            self._write_entries(seen)
-            self._remember(look, without)
+            self._write_entries(look.seen)
+            self._remember(look)
         except (OSError, subprocess.SubprocessError) as error:
-            raise _failed(error) from error
+            raise failed(error) from error
 
-    def _look(self, *, is_first: bool) -> Look:
+    def _begin(self) -> None:
+        """See a project that no session has seen."""
         names, folders = self._different()
-        if is_first and len(names) > MAX_FILES:
+        if len(names) > MAX_FILES:
             raise ShadowFailed(f"the project has more than {MAX_FILES:,} files")
         draft = _Draft()
-        budget = _Budget(MAX_FILES if is_first else MAX_CHANGES)
-        for path in sorted(names):
-            self._require_time()
-            self._look_at(path, draft, self._read(path, budget, is_first=is_first))
+        contents = _Contents(self._store)
+        with EntryReader(self._root) as reader:
+            for path in sorted(names):
+                self._store.require_time()
+                there = reader.read(path, Budget(1, MAX_FILE_BYTES + 1))
+                if there is not None and there.content.data is None:
+                    draft.others[path] = there.stamp
+                elif there is not None and there.content.data is not None:
+                    seen = draft.seen[path] = _Seen.of(there.content)
+                    contents.add(seen.oid, there.content.data)
+        contents.flush()
+        self.accept(Look((), draft.seen, frozenset(folders), draft.others))
+
+    def _secure(self) -> None:
+        """See to it that the contents that were seen last can be had when they change."""
+        absent = self._store.absent({entry.oid for entry in self._seen.values()})
+        contents = _Contents(self._store)
+        with EntryReader(self._root) as reader:
+            for path, entry in self._seen.items():
+                if entry.oid not in absent:
+                    continue
+                self._store.require_time()
+                there = reader.read(path, Budget(1, MAX_FILE_BYTES + 1))
+                if there is None or there.content.data is None:
+                    continue
+                if _Seen.of(there.content).oid == entry.oid:
+                    contents.add(entry.oid, there.content.data)
+        contents.flush()
+
+    def _borrow(self) -> bool:
+        """Begin with what another session has seen, which is mostly what there is now."""
+        found = [path for path in self._index.parent.glob("index-*") if not path.suffix]
+        for path in sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True):
+            with suppress(OSError):
+                shutil.copyfile(path.with_name(f"{path.name}.json"), self._beside("json"))
+                shutil.copyfile(path, self._index)
+                return True
+        return False
+
+    def _look(self) -> Look:
+        names, folders = self._different()
+        draft = _Draft()
+        budget = Budget(MAX_CHANGES, MAX_CHANGED_BYTES)
+        with EntryReader(self._root) as reader:
+            for path in sorted(names):
+                self._store.require_time()
+                self._look_at(path, draft, reader.read(path, budget))
         for path in self._known.others.keys() - names:
             if not os.path.lexists(self._root / path):
                 draft.others[path] = None
                 draft.found.append(Found(path, self._before(path), None))
-        found: list[Found] = []
-        if not is_first:
-            found += self._with_contents(draft.found)
-            found = self._with_folders(found, folders)
-            self._store(draft.stored)
+        found = self._with_folders(list(self._with_contents(draft.found)), folders)
+        self._store.store(draft.contents)
         return Look(tuple(found), draft.seen, frozenset(folders), draft.others)
 
-    def _look_at(self, path: str, draft: "_Draft", there: "_There | None") -> None:
+    def _look_at(self, path: str, draft: "_Draft", there: "There | None") -> None:
         """Note in `draft` what has changed at `path`."""
-        former = (self._seen or {}).get(path)
+        former = self._seen.get(path)
         known = self._known.others.get(path)
         if there is not None and there.content.data is None:
             if known != there.stamp:
@@ -330,7 +309,7 @@ class Shadow:
             return
         draft.seen[path] = now
         if there is not None and there.content.data is not None:
-            draft.stored.append(there.content.data)
+            draft.contents.append(there.content.data)
         # What was not covered so far need not have changed.
         if known is None or there is None or known != there.stamp:
             draft.found.append(Found(path, self._before(path), there and there.content))
@@ -339,32 +318,24 @@ class Shadow:
         """Return what was seen last at `path`, its content still by its object id."""
         if path in self._known.others:
             is_large = self._known.others[path][0] > MAX_FILE_BYTES
-            return Content(None, "", _TOO_LARGE if is_large else _NOT_SEEN)
-        former = (self._seen or {}).get(path)
+            return Content(None, "", TOO_LARGE if is_large else _NOT_SEEN)
+        former = self._seen.get(path)
         if former is None:
             return None
         return Content(former.oid.encode(), _KINDS[former.mode])
 
-    def _with_contents(self, found: Iterable[Found]) -> Iterator[Found]:
+    def _with_contents(self, found: list[Found]) -> Iterator[Found]:
         """Yield `found` with the contents that were seen last in place of their ids."""
-        waiting = list(found)
-        budget = _Budget(MAX_CHANGES)
-        for start in range(0, len(waiting), _FETCHED_AT_ONCE):
-            chunk = waiting[start : start + _FETCHED_AT_ONCE]
-            ids = [_id_of(each.before) for each in chunk]
-            contents = self._fetch([oid for oid in ids if oid]) if budget.has_room else {}
-            for each, oid in zip(chunk, ids, strict=True):
-                if oid and each.before is not None:
-                    data = contents.get(oid)
-                    if not budget.take(len(data or b"")):
-                        before = Content(None, each.before.kind, _TOO_MUCH)
-                    elif data is None:
-                        before = Content(None, each.before.kind, _NOT_SEEN)
-                    else:
-                        before = Content(data, each.before.kind)
-                    yield Found(each.path, before, each.after)
-                else:
-                    yield each
+        budget = Budget(MAX_CHANGES, MAX_CHANGED_BYTES)
+        for start in range(0, len(found), _FETCHED_AT_ONCE):
+            chunk = found[start : start + _FETCHED_AT_ONCE]
+            ids = filter(None, (_id_in(each.before) for each in chunk))
+            contents = self._store.fetch(ids) if budget.has_room else {}
+            for each in chunk:
+                before = each.before
+                if before is not None and (oid := _id_in(before)):
+                    before = _with_data(before, contents.get(oid), budget)
+                yield Found(each.path, before, each.after)
 
     def _different(self) -> tuple[set[str], set[str]]:
         """Return the files that may differ from what was seen last, and folders without any."""
@@ -375,7 +346,11 @@ class Shadow:
         folders: set[str] = set()
         unlisted = [name for name in sorted(roots - nested) if self._walk(name, folders)]
         if unlisted:
-            inner = self._list("-o", "--", *unlisted) if len(unlisted) < 500 else self._list("-o")
+            inner = (
+                self._list("-o", "--", *unlisted)
+                if len(unlisted) < _NAMED_AT_ONCE
+                else self._list("-o")
+            )
             names |= {name for name in inner if not name.endswith("/")}
             nested |= {name for name in inner if name.endswith("/") and self._is_nested(name)}
         self.nested = frozenset(name.rstrip("/") for name in nested)
@@ -386,7 +361,7 @@ class Shadow:
         command = ("ls-files", "-z", *arguments)
         at = command.index("--") if "--" in command else len(command)
         command = (*command[:at], "--exclude-standard", *command[at:])
-        return _texts(self._git(*command))
+        return _texts(self._store.git(*command))
 
     def _is_nested(self, name: str) -> bool:
         return os.path.lexists(self._root / name / ".git")
@@ -428,36 +403,12 @@ class Shadow:
         except OSError:
             return False
 
-    def _read(self, path: str, budget: "_Budget", *, is_first: bool) -> "_There | None":
-        """Return what is at `path`; `None` if that is nothing, or nothing that can be kept."""
-        place = self._root / path
-        try:
-            facts = place.lstat()
-            stamp = [facts.st_size, facts.st_mtime_ns, facts.st_mode]
-            if stat.S_ISLNK(facts.st_mode):
-                # As it is: a `Path` would leave out a `./`.
-                target = os.fsencode(os.readlink(place))  # noqa: PTH115
-                return _There(Content(target, "link"), stamp)
-            if not stat.S_ISREG(facts.st_mode):
-                return None
-            kind = "program" if facts.st_mode & stat.S_IXUSR else "file"
-            if facts.st_size > MAX_FILE_BYTES:
-                return _There(Content(None, kind, _TOO_LARGE), stamp)
-            if not budget.take(0 if is_first else facts.st_size):
-                return _There(Content(None, kind, _TOO_MUCH), stamp)
-            with os.fdopen(open_real(place), "rb") as file:
-                return _There(Content(file.read(MAX_FILE_BYTES), kind), stamp)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            return _There(Content(None, "", f"it cannot be read: {reason(error)}"), [0])
-
     # What was seen
 
     def _entries(self) -> dict[str, _Seen]:
         """Return what the index says."""
         entries: dict[str, _Seen] = {}
-        for line in _texts(self._git("ls-files", "-z", "-s")):
+        for line in _texts(self._store.git("ls-files", "-z", "-s")):
             facts, _, path = line.partition("\t")
             mode, oid, _ = facts.split(" ")
             if int(mode, 8) in _KINDS:
@@ -470,26 +421,23 @@ class Shadow:
         lines = [f"0 {_NOTHING}\t{path}" for path, entry in seen.items() if entry is None]
         lines += [f"{e.mode:o} {e.oid}\t{path}" for path, e in seen.items() if e is not None]
         data = b"".join(os.fsencode(line) + b"\0" for line in lines)
-        self._git("update-index", "--add", "--remove", "--replace", "-z", "--index-info", data=data)
+        add = ("update-index", "--add", "--remove", "--replace", "-z", "--index-info")
+        self._store.git(*add, data=data)
         # What has changed since it was read stays different, since its content is compared.
-        self._git("update-index", "-q", "--really-refresh", is_checked=False)
-        entries = self._seen if self._seen is not None else {}
+        self._store.git("update-index", "-q", "--really-refresh", is_checked=False)
         for path, entry in seen.items():
             if entry is None:
-                entries.pop(path, None)
+                self._seen.pop(path, None)
             else:
-                entries[path] = entry
-        self._seen = entries
+                self._seen[path] = entry
 
-    def _remember(self, look: Look, without: Collection[str]) -> None:
+    def _remember(self, look: Look) -> None:
         folders = set(look.folders)
         for each in look.found:
             if each.after is None:
                 folders.update(name for name in _parents(each.path) if self._is_folder(name))
         others = dict(self._known.others)
         for path, stamp in look.others.items():
-            if path in without:
-                continue
             if stamp is None:
                 others.pop(path, None)
             else:
@@ -508,199 +456,59 @@ class Shadow:
                 return _Known(set(cast("list[str]", folders)), cast("dict[str, list[int]]", others))
         return _Known()
 
-    # Contents
-
-    def _secure(self) -> None:
-        """See to it that the contents that were seen last can be had when they change."""
-        entries = self._seen or {}
-        absent = self._absent({entry.oid for entry in entries.values()})
-        waiting: list[bytes] = []
-        size = 0
-        for path, entry in entries.items():
-            if entry.oid not in absent:
-                continue
-            self._require_time()
-            there = self._read(path, _Budget(1), is_first=True)
-            if there is None or there.content.data is None or _Seen.of(there.content) != entry:
-                continue
-            absent.discard(entry.oid)
-            waiting.append(there.content.data)
-            size += len(there.content.data)
-            if size > MAX_STORED_BYTES:
-                raise ShadowFailed(
-                    f"the project has more than {MAX_STORED_BYTES // 1_000_000:,} MB of files"
-                )
-            if len(waiting) >= _STORED_AT_ONCE:
-                self._store(waiting)
-                waiting = []
-        self._store(waiting)
-
-    def _absent(self, oids: Collection[str]) -> set[str]:
-        """Return which objects nobody has."""
-        data = "".join(f"{oid}\n" for oid in oids).encode()
-        printed = self._git("cat-file", "--batch-check", "--buffer", data=data) if oids else b""
-        return {line[:40].decode() for line in printed.splitlines() if line.endswith(b" missing")}
-
-    def _store(self, contents: Collection[bytes]) -> None:
-        """Keep `contents`, those with a secret in memory."""
-        parts: list[bytes] = []
-        for data in contents:
-            if self._has_secret(data):
-                self._memorize(data)
-            else:
-                parts += b"blob\ndata %d\n" % len(data), data, b"\n"
-        if parts:
-            self._git("fast-import", "--quiet", "--force", data=b"".join(parts))
-
-    def _memorize(self, data: bytes) -> None:
-        self._memory[_oid(data)] = data
-        while sum(map(len, self._memory.values())) > MAX_MEMORY_BYTES:
-            del self._memory[next(iter(self._memory))]
-
-    def _fetch(self, oids: Iterable[str]) -> dict[str, bytes]:
-        """Return the contents that can be had, each as its id says."""
-        wanted = set(oids)
-        fetched = {oid: self._memory[oid] for oid in wanted if oid in self._memory}
-        data = "".join(f"{oid}\n" for oid in wanted - fetched.keys()).encode()
-        printed = self._git("cat-file", "--batch", "--buffer", data=data) if data else b""
-        position = 0
-        while position < len(printed):
-            end = printed.index(b"\n", position)
-            words = printed[position:end].split(b" ")
-            position = end + 1
-            if words[1] == b"missing":
-                continue
-            size = int(words[2])
-            content = printed[position : position + size]
-            position += size + 1
-            if _oid(content) == words[0].decode():
-                fetched[words[0].decode()] = content
-        return fetched
-
-    # The repository
-
-    def _make(self) -> None:
-        """Make the repository, unless ours is there."""
-        make_folder(self._directory)
-        mark = self._folder / "crush-mark"
-        is_ours = False
-        with suppress(OSError, UnicodeError):
-            is_real = not self._folder.is_symlink() and not mark.is_symlink()
-            is_ours = is_real and bool(self._mark) and mark.read_text("ascii") == self._mark
-        if not is_ours:
-            self._remove()
-            for name in ("objects/info", "objects/pack", "refs", "info"):
-                (self._folder / name).mkdir(mode=0o700, parents=True)
-            self._folder.chmod(0o700)
-            self._write("HEAD", "ref: refs/heads/none\n")
-            self._write("crush-mark", self._mark)
-        self._write("config", _CONFIG)
-        self._write("info/attributes", _ATTRIBUTES)
-        self._write("info/exclude", _EXCLUDED + self._own_exclusions())
-        self._write("objects/info/alternates", self._alternates())
-        # Left by a git that was killed: the session, and with it the index, is ours alone.
-        self._index.with_name(f"{self._index.name}.lock").unlink(missing_ok=True)
-
-    def _remove(self) -> None:
-        if self._folder.is_symlink() or self._folder.is_file():
-            self._folder.unlink()
-        elif self._folder.exists():
-            shutil.rmtree(self._folder)
-
-    def _own_exclusions(self) -> str:
-        """Return what the project's repository ignores on this machine."""
-        path = self._root / ".git" / "info" / "exclude"
-        with suppress(OSError, ValueError), os.fdopen(open_real(path), "rb") as file:
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return os.fsdecode(file.read(100_000))
-        return ""
-
-    def _alternates(self) -> str:
-        """Return where the project's own objects are, if they can be used."""
-        git = self._root / ".git"
-        objects = git / "objects"
-        if git.is_symlink() or objects.is_symlink() or not objects.is_dir():
-            return ""
-        try:
-            is_other = "objectformat" in (git / "config").read_text("utf-8", "replace").lower()
-        except OSError:
-            return ""
-        return "" if is_other or "\n" in str(objects) else f"{objects}\n"
-
-    def _write(self, name: str, text: str) -> None:
-        (self._folder / name).write_bytes(os.fsencode(text))
-
     def _beside(self, suffix: str) -> Path:
         return self._index.with_name(f"{self._index.name}.{suffix}")
 
-    def _git(self, *arguments: str, data: bytes = b"", is_checked: bool = True) -> bytes:
-        """Run one git command and return what it printed."""
-        self._require_time()
-        ran = subprocess.run(
-            [self._program or "git", *_OPTIONS, *arguments],
-            cwd=self._root,
-            env=self._environ,
-            input=data,
-            capture_output=True,
-            check=False,
-            start_new_session=True,
-            timeout=self._deadline_s - time.monotonic(),
-        )
-        if is_checked and ran.returncode:
-            said = ran.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-            raise ShadowFailed(f"git failed: {said}")
-        return ran.stdout
 
-    def _require_time(self) -> None:
-        if time.monotonic() >= self._deadline_s:
-            raise ShadowFailed("looking at it takes too long")
+class _Contents:
+    """Contents on their way into the store, a bounded number at a time."""
 
+    def __init__(self, store: ShadowStore) -> None:
+        self._store = store
+        self._waiting: dict[str, bytes] = {}
+        self._size = 0
+        self._stored = 0
 
-_FETCHED_AT_ONCE: Final = 100
-_STORED_AT_ONCE: Final = 500
+    def add(self, oid: str, data: bytes) -> None:
+        """Have a content stored, unless it is somewhere already."""
+        self._size += len(data)
+        self._waiting[oid] = data
+        if len(self._waiting) >= _STORED_AT_ONCE or self._size >= _STORED_BYTES_AT_ONCE:
+            self.flush()
 
+    def flush(self) -> None:
+        """Store what waits.
 
-@dataclass(slots=True)
-class _Budget:
-    """How much may still be read."""
-
-    files: int
-    size: int = MAX_CHANGED_BYTES
-
-    @property
-    def has_room(self) -> bool:
-        return self.files > 0 and self.size > 0
-
-    def take(self, size: int) -> bool:
-        """Take a file of `size` bytes, and return whether there was room for it."""
-        if not self.has_room:
-            return False
-        self.files -= 1
-        self.size -= size
-        return True
+        Raises:
+            ShadowFailed: that is too much.
+        """
+        absent = self._store.absent(self._waiting.keys())
+        contents = [data for oid, data in self._waiting.items() if oid in absent]
+        self._stored += sum(map(len, contents))
+        if self._stored > MAX_STORED_BYTES:
+            megabytes = MAX_STORED_BYTES // 1_000_000
+            raise ShadowFailed(f"the project has more than {megabytes:,} MB of files")
+        self._store.store(contents)
+        self._waiting.clear()
+        self._size = 0
 
 
-def _failed(error: OSError | subprocess.SubprocessError) -> ShadowFailed:
-    if isinstance(error, subprocess.TimeoutExpired):
-        return ShadowFailed("looking at it takes too long")
-    return ShadowFailed(reason(error) if isinstance(error, OSError) else str(error))
+def _with_data(before: Content, data: bytes | None, budget: Budget) -> Content:
+    """Return what was there before with its content, if it can be had and there is room."""
+    if not budget.take(len(data or b"")):
+        return Content(None, before.kind, TOO_MUCH)
+    return Content(data, before.kind, _NOT_SEEN if data is None else "")
+
+
+def _id_in(content: Content | None) -> str:
+    """Return the object id that stands in the place of a content, empty if none does."""
+    if content is None or content.data is None or content.kind == "folder":
+        return ""
+    return content.data.decode()
 
 
 def _texts(printed: bytes) -> list[str]:
     return [os.fsdecode(each) for each in printed.split(b"\0") if each]
-
-
-def _oid(data: bytes) -> str:
-    return sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-
-
-def _id_of(content: Content | None) -> str:
-    is_id = content is not None and content.data is not None and not content.reason
-    return content.data.decode() if is_id and content and content.data else ""
-
-
-def _mode(kind: str) -> int:
-    return next(mode for mode, name in _KINDS.items() if name == kind)
 
 
 def _parents(path: str) -> Iterator[str]:

@@ -41,7 +41,7 @@ FIRST_LIMIT_S: Final = 20.0
 LIMIT_S: Final = 10.0
 """For a later one."""
 
-FIRST_PATIENCE_S: Final = 5.0
+FIRST_PATIENCE_S: Final = 8.0
 PATIENCE_S: Final = 2.0
 """How long a command waits for the look before it; past that it runs all the same."""
 
