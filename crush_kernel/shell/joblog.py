@@ -74,6 +74,7 @@ class JobLog:
         self.end = 0
         """The position behind the last byte."""
         self._oldest = 0
+        self._has_failed = False
         with tempfile.TemporaryFile() as file:
             self._file: int | None = os.dup(file.fileno())
 
@@ -86,6 +87,11 @@ class JobLog:
         """Take in more of the text, whole characters of UTF-8. What the disk refuses is lost."""
         self._stream.add(data.decode(errors="replace"))
         self._write(self._stream.take())
+
+    def lose(self, count: int) -> None:
+        """Note that `count` bytes were printed before anything was added, and are not kept."""
+        self.end += count
+        self._oldest = self.end
 
     def finish(self) -> None:
         """Say that nothing follows."""
@@ -120,8 +126,9 @@ class JobLog:
                 self._put(*piece)
         except OSError:
             # Once is enough: an endless printer would fill the kernel's log as well.
-            if not self._oldest:
+            if not self._has_failed:
                 logger.exception("the output of a job cannot be kept")
+            self._has_failed = True
             self._oldest = self.end
 
     def _pieces(self, data: bytes, position: int) -> tuple[tuple[bytes, int], ...]:

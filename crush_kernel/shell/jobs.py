@@ -137,14 +137,21 @@ class Jobs:
     """The jobs of one kernel; leaving it ends them all. To be used on one event loop."""
 
     def __init__(
-        self, shell: Shell, *, open_stream: Callable[[], TextStream] = PlainStream
+        self,
+        shell: Shell,
+        *,
+        open_stream: Callable[[], TextStream] = PlainStream,
+        last_used: Callable[[], int] = lambda: 0,
     ) -> None:
         """Prepare for jobs in `shell`, which outlives this; nothing starts yet.
 
         Args:
             shell: runs the commands.
             open_stream: makes what takes the secrets out of one output.
+            last_used: tells the highest number that a job of an earlier kernel has in the
+                conversation, whose id must not come to mean another one.
         """
+        self._last_used = last_used
         self._shell = shell
         self._open_stream = open_stream
         self._listed: dict[str, Job] = {}
@@ -237,11 +244,12 @@ class Jobs:
                 f"The command cannot run in the background, because its output cannot be kept: "
                 f"{error.strerror or error}."
             ) from error
+        job.log.lose(job.running.buffer.lost_bytes)
         job.running.buffer.log_to(job.log.add)
         if job.is_ended:
             job.running.buffer.finish()
             job.log.finish()
-        self._count += 1
+        self._count = max(self._count, self._last_used()) + 1
         job.id = f"{self._count:03X}"
         self._listed[job.id] = job
         ended = [each for each in self._listed.values() if each.is_ended]
@@ -260,7 +268,7 @@ class Jobs:
         raise ToolError(
             f"There is no job {job_id!r}. "
             + (f"These are running: {known}." if known else "None is running.")
-            + " Jobs end with the kernel, and those that ended long ago are forgotten."
+            + " Jobs end with their kernel, and those that ended long ago are forgotten."
         )
 
     async def stop(self, job: Job) -> None:
@@ -275,13 +283,6 @@ class Jobs:
     def news(self) -> tuple[Job, ...]:
         """The jobs that have ended without the model knowing."""
         return tuple(job for job in self.listed if job.is_ended and not job.is_told)
-
-    def take_news(self) -> tuple[Job, ...]:
-        """Return `news`; now the model knows."""
-        news = self.news
-        for job in news:
-            job.is_told = True
-        return news
 
 
 async def _follow(job: Job, *, timeout_s: float | None) -> None:

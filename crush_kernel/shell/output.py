@@ -17,6 +17,9 @@ from crush_kernel.files.ends import MAX_LINES, NEAR_BYTES, head_of, joined, tail
 MAX_TEXT_BYTES = 28_000
 """What is kept of an output: a tool result's share, less some room for notes."""
 
+REPLAY_BYTES = 2 * 1024 * 1024
+"""What is kept for a log that may be begun later, the last of the output."""
+
 _LINE_CHARS = 4096
 """How long the line in the making may be; what is before that can no longer be overwritten."""
 
@@ -31,6 +34,9 @@ _CLEANED_BYTES = 14_000
 
 _DROPPED = bytes({*range(0x20), 0x7F} - set(b"\a\b\t\n\r\x1b"))
 """Control characters that neither text nor escape sequences need."""
+
+_CONTINUATION = bytes(range(0x80, 0xC0))
+"""Bytes of UTF-8 that begin no character."""
 
 _MEANT = (b"\x1b", b"\r", b"\b", b"\a")
 """Control characters that are left when those are dropped, and are not text."""
@@ -64,18 +70,24 @@ class OutputBuffer:
         self._terminal = _Terminal()
         self._ends = _Ends(max_bytes // 2)
         self._log: Callable[[bytes], None] | None = None
+        self._replay = _Last(REPLAY_BYTES)
 
     @property
     def is_logged(self) -> bool:
         """Return whether the text goes somewhere else, too."""
         return self._log is not None
 
+    @property
+    def lost_bytes(self) -> int:
+        """Return how much was printed so far that a log will not get."""
+        return self._replay.lost_bytes
+
     def log_to(self, log: Callable[[bytes], None]) -> None:
-        """Give `log` what is kept so far, and from now on all that becomes final, in UTF-8.
+        """Give `log` the last of what was printed so far, then all that becomes final, in UTF-8.
 
         It never gets a part of a character, and the line in the making only when it is done.
         """
-        log(self._ends.text().encode())
+        log(self._replay.take())
         self._log = log
 
     def feed(self, data: bytes) -> None:
@@ -133,7 +145,9 @@ class OutputBuffer:
 
     def _keep(self, data: bytes) -> None:
         self._ends.add(data)
-        if self._log is not None:
+        if self._log is None:
+            self._replay.add(data)
+        else:
             self._log(data)
 
     def _complete(self) -> "_Ends":
@@ -245,6 +259,34 @@ class _Terminal:
             end = self._column + len(piece)
             self.line = self.line[: self._column].ljust(self._column) + piece + self.line[end:]
             self._column = end
+
+
+class _Last:
+    """The last bytes of a stream of UTF-8."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._data = bytearray()
+        self._bytes = 0
+
+    def add(self, data: bytes) -> None:
+        self._bytes += len(data)
+        self._data += data
+        # Trimming only now and then keeps the cost per byte constant.
+        if len(self._data) > 2 * self._size:
+            del self._data[: -self._size]
+
+    @property
+    def lost_bytes(self) -> int:
+        return self._bytes - len(self._kept())
+
+    def take(self) -> bytes:
+        kept, self._data = self._kept(), bytearray()
+        return kept
+
+    def _kept(self) -> bytes:
+        kept = bytes(self._data[-self._size :])
+        return kept.lstrip(_CONTINUATION) if len(kept) < self._bytes else kept
 
 
 class _Ends:

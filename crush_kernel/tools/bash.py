@@ -16,13 +16,21 @@ from crush_kernel.shell.command import encode_command
 from crush_kernel.shell.jobs import Job, Jobs
 from crush_kernel.shell.output import MAX_TEXT_BYTES
 from crush_kernel.shell.runner import CommandResult
-from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.base import (
+    Arguments,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    description_of,
+    limit_output,
+)
 from crush_kernel.tools.commandtext import (
     NO_OUTPUT,
     exit_notes,
     first_line,
     last_lines,
     left_over_notes,
+    lost_note,
     outcome,
 )
 from crush_kernel.tools.paths import PathPolicy, Target, reason
@@ -184,7 +192,10 @@ def _request(arguments: BashArguments, target: Target, *, call_id: str) -> Permi
 
 
 def _background(job: Job, arguments: BashArguments) -> ToolOutput:
-    printed = job.read_new().text.rstrip()
+    section = job.read_new()
+    printed = limit_output(section.text, max_bytes=MAX_TEXT_BYTES).rstrip()
+    if section.lost_bytes:
+        printed = f"{lost_note(section.lost_bytes)}\n{printed}"
     is_meant = arguments.run_in_background or arguments.auto_background_after < 0
     why = "runs" if is_meant else f"has not ended after {job.duration_s:.0f} s and runs on"
     note = (

@@ -69,6 +69,11 @@ def left_over_notes(result: CommandResult) -> Iterator[str]:
         yield f"[still running, until the kernel ends: {_list(result.left_over)}]"
 
 
+def lost_note(count: int) -> str:
+    """Return that so many bytes of an output are gone, to stand before the rest."""
+    return f"[… {count} bytes before are not kept …]"
+
+
 def signal_name(exit_code: int) -> str:
     """Return `, SIGTERM` for the exit code of a process that was ended by it."""
     known = {128 + number: f", {number.name}" for number in signal.Signals}

@@ -16,7 +16,14 @@ from crush_kernel.tools.base import (
     description_of,
     limit_output,
 )
-from crush_kernel.tools.commandtext import first_line, last_lines, left_over_notes, outcome, state
+from crush_kernel.tools.commandtext import (
+    first_line,
+    last_lines,
+    left_over_notes,
+    lost_note,
+    outcome,
+    state,
+)
 
 DEFAULT_WAIT_S = 60
 MAX_WAIT_S = 600
@@ -89,7 +96,7 @@ def _tool_output(job: Job, arguments: JobOutputArguments) -> ToolOutput:
     job.is_told = job.is_told or job.is_ended
     section = job.read_new() if arguments.tail is None else job.read_last(arguments.tail)
     text = limit_output(section.text, max_bytes=MAX_TEXT_BYTES).rstrip()
-    lost = f"[… {section.lost_bytes} bytes before are not kept …]" if section.lost_bytes else ""
+    lost = lost_note(section.lost_bytes) if section.lost_bytes else ""
     said = (f"Job {job.id} {_verb(job)}.\n", lost, text or NO_NEW_OUTPUT, *_notes(job))
     return ToolOutput(
         "\n".join(filter(None, said)),

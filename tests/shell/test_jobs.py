@@ -326,20 +326,35 @@ async def test_an_end_is_news_once_unless_it_was_told(
         assert await untold.wait(None)
         told.is_told = True
         assert jobs.news == (untold,), "looking tells nobody"
-        assert jobs.take_news() == (untold,)
-        assert jobs.take_news() == ()
+        untold.is_told = True
+        assert jobs.news == ()
         await jobs.stop(running)
-        assert jobs.take_news() == (running,)
+        assert jobs.news == (running,)
+
+
+async def test_the_id_of_an_earlier_kernels_job_never_means_another(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    async with Shell(environ) as shell, Jobs(shell, last_used=lambda: 0x1F) as jobs:
+        first, second = [await put_away(jobs, "sleep 600", tmp_path) for _ in range(2)]
+        assert (first.id, second.id) == ("020", "021")
+        with pytest.raises(ToolError, match=r"no job '001'.*Jobs end with their kernel"):
+            jobs.find("001")
 
 
 async def test_a_command_that_cannot_be_followed_ends_alone(
     environ: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(_: RunningCommand) -> bytes:
-        raise OSError(5, "Input/output error")
+    read = RunningCommand._read  # pyright: ignore[reportPrivateUsage] - one of them goes on
 
     async with opened(environ) as jobs:
         other = await put_away(jobs, "echo up; sleep 600", tmp_path)
+
+        async def fail(running: RunningCommand) -> bytes:
+            if running is other.running:
+                return await read(running)
+            raise OSError(5, "Input/output error")
+
         await wait_until(has_logged(other, "up\n"))
         with monkeypatch.context() as patch:
             patch.setattr(RunningCommand, "_read", fail)

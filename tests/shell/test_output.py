@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crush_kernel.files.ends import MAX_LINES
-from crush_kernel.shell.output import MAX_TEXT_BYTES, OutputBuffer
+from crush_kernel.shell.output import MAX_TEXT_BYTES, REPLAY_BYTES, OutputBuffer
 
 NOTE = re.compile(r"\n\[… (\d+) lines, (\d+) bytes left out …\]\n")
 
@@ -176,12 +176,13 @@ def test_memory_does_not_grow_with_the_output(chunk: bytes) -> None:
         buffer.feed(chunk)
     tracemalloc.start()
 
-    for _ in range(16):
+    for _ in range(128):
         buffer.feed(chunk)
 
     grown, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert grown < 256 * 1024
+    assert 128 * len(chunk) > 3 * REPLAY_BYTES
+    assert grown < 2 * REPLAY_BYTES + 512 * 1024
     assert len(buffer.text().encode()) <= MAX_TEXT_BYTES + 100
 
 
@@ -222,6 +223,20 @@ def test_a_log_gets_the_whole_text_from_whenever_it_is_there(
     assert buffer.text().removeprefix(settled).endswith(buffer.unfinished())
     buffer.finish()
     assert log.decode() == buffer.text()
+
+
+@pytest.mark.parametrize("line", ["€\n", "a line\n", "€", "no end "])
+def test_a_log_that_is_begun_late_gets_the_last_of_it(line: str) -> None:
+    buffer, log = OutputBuffer(), bytearray()
+    data = (line * (3 * REPLAY_BYTES // len(line.encode()))).encode()
+    for start in range(0, len(data), 16 * 1024):
+        buffer.feed(data[start : start + 16 * 1024])
+    lost_bytes = buffer.lost_bytes
+    buffer.log_to(log.extend)
+    buffer.finish()
+    assert REPLAY_BYTES - 8 <= len(log) <= REPLAY_BYTES + len(buffer.unfinished().encode()) + 8_192
+    assert data[lost_bytes:] == log
+    log.decode()
 
 
 def test_the_line_in_the_making_is_not_what_stands_before_it() -> None:

@@ -174,7 +174,7 @@ async def test_output_is_read_once_and_the_end_of_all_by_tail(tmp_path: Path, to
         assert ended.metadata["done"] is True
         assert (await desk.read(job.id)).text.endswith(f".\n\n{NO_NEW_OUTPUT}")
         assert (await desk.read(job.id, tail=3)).text.endswith(".\n\n7\n8\n9")
-        assert desk.jobs.take_news() == ()
+        assert desk.jobs.news == ()
 
 
 async def test_waiting_ends_at_its_timeout_and_the_job_goes_on(tmp_path: Path, token: str) -> None:
@@ -210,6 +210,22 @@ async def test_what_is_not_kept_any_more_is_counted(tmp_path: Path, token: str) 
         assert output.text.endswith("\ny\nend")
 
 
+async def test_what_was_printed_before_a_command_went_to_the_background_is_kept(
+    tmp_path: Path, token: str
+) -> None:
+    async with opened(tmp_path, token) as desk:
+        # More than a result shows: its middle would be gone.
+        output = await desk.bash("seq 20000; exec sleep 600", auto_background_after=1)
+        assert output.text.startswith("1\n2\n")
+        assert " bytes left out …]\n" in output.text
+        assert len(output.text.encode()) <= MAX_OUTPUT_BYTES
+        [job] = desk.jobs.listed
+        assert job.read(0).text == "".join(f"{number}\n" for number in range(1, 20_001))
+        tail = await desk.read(job.id, tail=1_000)
+        assert tail.text.splitlines()[2:] == [*map(str, range(19_001, 20_001))]
+        await desk.kill(job.id)
+
+
 async def test_what_a_job_left_running_is_named_and_killed(tmp_path: Path, token: str) -> None:
     async with opened(tmp_path, token) as desk:
         job = await desk.start("until [ -e go ]; do sleep 0.02; done; setsid sleep 600 & sleep 0.6")
@@ -231,7 +247,7 @@ async def test_a_killed_job_gives_the_output_that_was_not_read(tmp_path: Path, t
         assert lines == ["bye"]
         assert output.summary == "stopped"
         assert (await desk.read(job.id)).text.startswith("Job 001 stopped after ")
-        assert desk.jobs.take_news() == ()
+        assert desk.jobs.news == ()
 
 
 async def test_a_job_that_ends_at_its_timeout_says_so(tmp_path: Path, token: str) -> None:
