@@ -14,6 +14,7 @@ from crush_kernel.history.entries import (
     Said,
     Unsaid,
 )
+from crush_kernel.history.nested import Nested
 from crush_kernel.history.turn import Turn
 from crush_kernel.messages import Message, Reasoning, Text, ToolCall, ToolResult, Usage
 
@@ -69,6 +70,7 @@ later_entries: st.SearchStrategy[Entry] = st.one_of(
     st.builds(Said, messages),
     st.just(Unsaid()),
     st.builds(Answered, results),
+    st.builds(Nested, ids, st.just("task"), st.just("p/m"), messages),
     drafts,
     st.builds(Dropped, steps, st.integers(1, 2)),
     published,

@@ -18,6 +18,7 @@ from crush_kernel.history.entries import (
     Unsaid,
 )
 from crush_kernel.history.journal import Journal
+from crush_kernel.history.nested import Nested
 from crush_kernel.history.outputs import Output
 from crush_kernel.history.record import write_turn
 from crush_kernel.history.replay import Replayed, fold
@@ -56,9 +57,15 @@ def shown(text: str, display_id: str) -> dict[str, Any]:
 VIEW = ToolCall("a", "view", '{"path": "a.py"}')
 GREP = ToolCall("b", "grep", '{"pattern": "x"}')
 BASH = ToolCall("c", "bash", '{"command": "make"}')
+TASK = ToolCall("d", "agent", '{"prompt": "look"}')
 VIEWED = ToolResult("a", "print(1)", metadata={"summary": "1 line"})
 GREPPED = ToolResult("b", "no match", is_error=True)
 MADE = ToolResult("c", "done", metadata={"permission": "allowed once"})
+
+
+def nested(*parts: Text | ToolCall) -> Nested:
+    """What a sub-agent says whose call is `TASK`."""
+    return Nested("d", "task", "fake/m", reply(*parts))
 
 
 def script() -> list[Call]:
@@ -138,8 +145,10 @@ def _last() -> Iterator[Call]:
     turn = Turn("c4", source="s4")
     yield "began", (turn,)
     yield "said", (turn.id, user("Once more."))
-    yield "said", (turn.id, reply(VIEW, GREP))
+    yield "said", (turn.id, reply(VIEW, GREP, TASK))
+    yield "nested", (turn.id, nested(VIEW))
     yield "answered", (turn.id, VIEWED)
+    yield "nested", (turn.id, nested(Text("It is there.")))
     yield "published", (turn.id, "display_data", shown("running", "d3"))
 
 
@@ -201,6 +210,9 @@ def expected(calls: Sequence[Call]) -> Expected:
 
 
 def _entry(name: str, arguments: tuple[Any, ...]) -> Entry:
+    if name == "nested":
+        (entry,) = arguments
+        return entry
     kinds = {
         "said": Said,
         "unsaid": Unsaid,

@@ -29,6 +29,7 @@ from crush_kernel.history.entries import (
     Unsaid,
 )
 from crush_kernel.history.journal import FILE_NAME, FileVersion, Journal, StoredSession
+from crush_kernel.history.nested import Nested
 from crush_kernel.history.record import read_turn, write_turn
 from crush_kernel.history.replay import fold
 from crush_kernel.history.turn import Turn, digest_of
@@ -303,6 +304,8 @@ def note(journal: Journal, session: str, turn_id: str, entry: Entry) -> None:
             journal.unsaid(session, turn_id)
         case Answered(result=result):
             journal.answered(session, turn_id, result)
+        case Nested():
+            journal.nested(session, turn_id, entry)
         case Drafted(step=step, attempt=attempt, part=part, text=text):
             journal.drafted(session, turn_id, step, attempt, part, text)
         case Dropped(step=step, attempt=attempt):
