@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from crush_kernel.permissions.gate import Answer, DenyAll, Gate
-from crush_kernel.permissions.rules import Allow, Deny, PermissionRequest
+from crush_kernel.permissions.rules import Allow, Bounds, Deny, PermissionRequest, no_bounds
 
 pytestmark = pytest.mark.anyio
 
@@ -84,3 +84,22 @@ async def test_once_is_once() -> None:
     await gate.settle(LS, asker)
     await gate.settle(LS, asker)
     assert asker.count == 2
+
+
+async def test_bounds_are_asked_again_when_a_question_had_to_wait() -> None:
+    gate, asker = Gate(), SlowAsker(Answer("session"))
+    words: list[Allow | Deny] = []
+
+    def bounds(_: PermissionRequest) -> Allow | Deny | None:
+        return Deny("too late", "bounds") if asker.count else None
+
+    async def settle(within: Bounds) -> None:
+        words.append(await gate.settle(LS, asker, bounds=within))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(settle, no_bounds)
+            group.start_soon(settle, bounds)
+            await asker.asked.wait()
+            asker.go.set()
+    assert [word.rule for word in words] == ["allowed for the session", "bounds"]

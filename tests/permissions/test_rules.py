@@ -1,11 +1,12 @@
 """What the rules say, mode by mode."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from crush_kernel.config.settings import PermissionMode
-from crush_kernel.permissions.rules import Action, PermissionRequest, decide
+from crush_kernel.permissions.rules import Action, Allow, Deny, PermissionRequest, decide
 
 SRC = Path("/p/src.py")
 
@@ -107,3 +108,41 @@ def test_a_grant_covers_what_was_shown_and_no_more(
 def test_a_grant_does_not_loosen_plan_mode() -> None:
     wanted = request("write", paths=(SRC,))
     assert decide(wanted, mode="plan", grants=frozenset({wanted.grant})).kind == "deny"
+
+
+INSIDE, OUTSIDE, RUN = request("read"), request("read", is_outside=True), request("execute")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "bound", "said"),
+    [
+        pytest.param(INSIDE, Deny("no", "bounds"), "deny deny deny deny", id="reading refused"),
+        pytest.param(RUN, Deny("no", "bounds"), "deny deny deny deny", id="running refused"),
+        pytest.param(RUN, Allow("bounds"), "allow allow deny allow", id="running allowed"),
+        pytest.param(OUTSIDE, Allow("bounds"), "allow allow allow allow", id="reading allowed"),
+        pytest.param(OUTSIDE, None, "ask ask ask ask", id="left to the rules"),
+    ],
+)
+def test_bounds_speak_after_the_mode_and_before_all_that_allows(
+    wanted: PermissionRequest, bound: Allow | Deny | None, said: str
+) -> None:
+    kinds = [decide(wanted, mode=mode, grants=frozenset(), bound=bound).kind for mode in MODES]
+    assert kinds == said.split()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_no_grant_widens_bounds(mode: PermissionMode) -> None:
+    grants = frozenset({RUN.grant, OUTSIDE.grant, INSIDE.grant})
+    for wanted in (RUN, OUTSIDE, INSIDE):
+        assert decide(wanted, mode=mode, grants=grants, bound=Deny("no", "bounds")).kind == "deny"
+
+
+def test_what_was_granted_is_told_as_granted_though_bounds_allow_it_too() -> None:
+    grants = frozenset({RUN.grant})
+    assert decide(RUN, mode="default", grants=grants, bound=Allow("bounds")) == Allow(
+        "allowed for this session"
+    )
+
+
+def test_a_grant_is_the_same_whoever_asked_for_it() -> None:
+    assert replace(RUN, on_behalf="agent: task").grant == RUN.grant
