@@ -19,7 +19,14 @@ from anyio.abc import TaskGroup
 
 from crush_kernel.agent.agent import Agent, Watcher
 from crush_kernel.agent.contents import Contents
-from crush_kernel.agent.events import Emit, Event, Notice, StepFinished, TurnFinished
+from crush_kernel.agent.events import (
+    Emit,
+    Event,
+    Notice,
+    StepFinished,
+    SummaryFinished,
+    TurnFinished,
+)
 from crush_kernel.agent.jobnews import JobNews, last_job_number
 from crush_kernel.agent.models import Models
 from crush_kernel.agent.steps import Limits
@@ -58,6 +65,7 @@ from crush_kernel.tools.question import QuestionDesk
 from crush_kernel.tools.rewind import Rewind
 from crush_kernel.tools.setup import Setup, setup_tools
 from crush_kernel.tools.shadow import Shadow
+from crush_kernel.tools.tracker import ReadTracker
 from crush_kernel.tools.worktree import Worktree
 
 logger = logging.getLogger(__name__)
@@ -89,6 +97,8 @@ class Runtime:
     """Where the kernel puts the page that shows the notebook."""
     job_news: JobNews
     rewind: Rewind
+    tracker: ReadTracker
+    """What the model has seen of files."""
 
     async def load(self, cell_id: str) -> None:
         """Have the notebook's file tell what it holds, unless that is known.
@@ -218,6 +228,8 @@ class Runtime:
         """Tell `event`, before the last one what the session has to say."""
         if isinstance(event, StepFinished):
             self.job_news.has_arrived()
+        if isinstance(event, SummaryFinished):
+            self.tracker.forget()
         if isinstance(event, TurnFinished):
             for notice in self.session.take_notices():
                 emit(Notice(notice))
@@ -334,7 +346,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             agent=_agent(settings, belt, session, system_prompt, models),
             shell=shell,
             jobs=jobs,
-            attachments=Attachments(paths),
+            attachments=Attachments(paths, belt.tracker),
             session=session,
             prompts=prompts,
             titling=titling,
@@ -342,6 +354,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             desk=desk,
             job_news=job_news,
             rewind=Rewind(paths, journal.file_history, worktree, lambda: session.id),
+            tracker=belt.tracker,
         )
         tasks.start_soon(runtime.warm_up)
         try:

@@ -20,9 +20,11 @@ from crush_kernel.files.textfile import decode, detect
 from crush_kernel.messages import Part, Text
 from crush_kernel.tools.base import Permit
 from crush_kernel.tools.encoded import without_base64
+from crush_kernel.tools.lineset import EVERY_LINE, LineSet
 from crush_kernel.tools.media import MAX_FILE_BYTES, admit
 from crush_kernel.tools.mediatype import MEDIA_TYPES, media_type_of
 from crush_kernel.tools.paths import PathPolicy, Target
+from crush_kernel.tools.tracker import ReadTracker
 
 MAX_TEXT_BYTES = 200_000
 """Text of one attachment; what is longer is cut with a note."""
@@ -53,8 +55,10 @@ def mentions(text: str) -> tuple[Mention, ...]:
 class Attachments:
     """Reads what a prompt mentions."""
 
-    def __init__(self, paths: PathPolicy) -> None:
+    def __init__(self, paths: PathPolicy, tracker: ReadTracker | None = None) -> None:
+        """Prepare; `tracker` notes what the model gets to see."""
         self._paths = paths
+        self._tracker = tracker or ReadTracker()
 
     async def load(self, text: str, *, permit: Permit) -> tuple[Part, ...]:
         """Return the prompt `text` as a part, followed by one part for each file it mentions.
@@ -88,9 +92,20 @@ class Attachments:
             data = await anyio.to_thread.run_sync(_read, target.path, abandon_on_cancel=True)
             if media_type_of(data) in MEDIA_TYPES:
                 return (await admit(data, name=target.shown)).media
-            return _text_part(data, target.shown, mention)
+            return self._noted(_text_part(data, target.shown, mention), target.path, data, mention)
         except (ToolError, OSError) as error:
             return Text(f"[@{target.shown} could not be attached: {error}]")
+
+    def _noted(self, part: Text, path: Path, data: bytes, mention: Mention) -> Text:
+        """Return `part`, once it is noted which lines of the file at `path` it shows."""
+        text = data.decode(errors="replace")
+        # Of a text that is cut it is not known where: it has to be viewed before it is changed.
+        if len(data) <= MAX_TEXT_BYTES and without_base64(text) == text:
+            lines = EVERY_LINE
+            if mention.first is not None and mention.last is not None:
+                lines = LineSet.of([(mention.first - 1, mention.last)])
+            self._tracker.record(path, data, lines)
+        return part
 
 
 def _mention(text: str) -> Mention:

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from crush_kernel.messages import JsonObject
 from tests.fakes.kernel import RunningKernel
 from tests.fakes.page import PageCell
-from tests.fakes.provider.replies import Answer, Hold, HttpReply, Reply, Say, say
+from tests.fakes.provider.replies import Answer, Hold, HttpReply, Reply, Say, call, say
 from tests.fakes.provider.server import FakeProvider, Received
 from tests.fakes.tab import Tab
 from tests.kernel.desk import Desk
@@ -87,6 +88,31 @@ def test_below_a_summary_its_words_are_read_in_place_of_what_is_above(
     assert "Heard one." not in sent
     assert "Ask two." in sent  # the last request, word for word
     assert tab.page.stale == []
+
+
+def test_what_was_viewed_above_a_summary_has_to_be_viewed_again(
+    office: tuple[Desk, RunningKernel], tab: Tab
+) -> None:
+    desk, _ = office
+    (desk.cwd / "seen.txt").write_text("old\n")
+    calls: dict[str, JsonObject] = {
+        "view": {"file_path": "seen.txt"},
+        "edit": {"file_path": "seen.txt", "old_string": "old", "new_string": "new"},
+    }
+
+    def use_tools(received: Received) -> Answer:
+        text = received.raw.decode()
+        if IS_SUMMARY in text or "Use it." not in text:
+            return answer(received)
+        last = re.findall(r"Use it\. (view|edit)", text)[-1]
+        is_done = f"call_{last}" in text
+        return say("Used.") if is_done else call(last, calls[last], call_id=f"call_{last}")
+
+    desk.provider.play(use_tools)
+    run(tab, 2, "Use it. view")
+    run(tab, 3, "/compact")
+    run(tab, 4, "Use it. edit")
+    assert "exists but was not viewed yet" in asked(desk, "Use it. edit").raw.decode()
 
 
 def test_without_its_cell_a_summary_stands_for_nothing(

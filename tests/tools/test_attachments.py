@@ -12,7 +12,9 @@ from crush_kernel.errors import PermissionDenied
 from crush_kernel.messages import Media, Part, Text
 from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.tools.attachments import MAX_TEXT_BYTES, Attachments, Mention, mentions
+from crush_kernel.tools.lineset import EVERY_LINE, NO_LINE, LineSet
 from crush_kernel.tools.paths import PathPolicy
+from crush_kernel.tools.tracker import UNREAD, Knowledge, ReadTracker
 from tests.fakes.media import decoded, encoded, pdf, photo
 
 pytestmark = pytest.mark.anyio
@@ -55,6 +57,26 @@ async def test_only_the_lines_that_are_named_come_along(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("".join(f"line {n}\n" for n in range(1, 9)))
     _, file = await load("@a.py:2-3", tmp_path)
     assert file == Text("The file a.py, lines 2-3:\n```\nline 2\nline 3\n```")
+
+
+@pytest.mark.parametrize(
+    ("text", "data", "known"),
+    [
+        pytest.param("@a.py", b"a\nb\n", Knowledge("fresh", EVERY_LINE), id="all of it"),
+        pytest.param("@a.py:2-3", b"a\nb\nc\n", Knowledge("fresh", LineSet.of([(1, 3)])),
+                     id="some lines"),
+        pytest.param("@a.py", b"x\n" * MAX_TEXT_BYTES, UNREAD, id="too long"),
+        pytest.param("@a.py:2-1", b"a\nb\n", Knowledge("fresh", NO_LINE), id="no line"),
+    ],
+)  # fmt: skip
+async def test_the_lines_that_came_along_may_be_changed(
+    tmp_path: Path, text: str, data: bytes, known: Knowledge
+) -> None:
+    paths, tracker = PathPolicy(root=tmp_path, cwd=tmp_path), ReadTracker()
+    path = paths.root / "a.py"
+    path.write_bytes(data)
+    await Attachments(paths, tracker).load(text, permit=refuse)
+    assert tracker.knowledge(path, data) == known
 
 
 async def test_a_file_cannot_close_its_fence(tmp_path: Path) -> None:
