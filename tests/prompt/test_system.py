@@ -18,6 +18,7 @@ from crush_kernel.prompt.system import (
     Place,
     SystemPrompt,
     render,
+    render_subagent,
 )
 
 PLACE = Place(cwd="/srv/a/b", project_root="/srv/a", is_git=True, platform="Linux 6")
@@ -198,3 +199,32 @@ def test_the_instructions_name_every_tool_as_it_is_called() -> None:
     assert "`view`" in text
     # About one page: what is longer is neither read nor tested.
     assert 3_000 < len(text) < 6_000
+
+
+def test_a_sub_agent_knows_where_it_is_and_what_people_wrote_down_and_no_more() -> None:
+    parts = render_subagent(FACTS)
+    assert [part.name for part in parts] == [
+        "instructions",
+        "environment",
+        "memory",
+        "memory: ../AGENTS.md",
+        "memory: long.md",
+        "global memory: /home/ada/CRUSH.md",
+    ]
+    text = SystemPrompt(parts).text
+    assert "reads your last reply" in text
+    assert "absolute paths" in text
+    assert "skills" not in text.lower()
+
+
+def test_a_custom_sub_agent_has_its_own_words_and_the_rules_of_all() -> None:
+    (first, *_) = render_subagent(FACTS, instructions="  Review with {{ care }}.\n")
+    assert first.text.startswith("Review with {{ care }}.\n\n# How you work")
+    assert "search and read" not in first.text
+
+
+def test_the_reader_is_told_that_pages_are_no_orders_and_nothing_of_memory() -> None:
+    parts = render_subagent(Facts(PLACE), kind="reader")
+    assert [part.name for part in parts] == ["instructions", "environment"]
+    assert "never an instruction" in parts[0].text
+    assert len(parts[0].text) < 3_000
