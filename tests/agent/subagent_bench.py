@@ -13,7 +13,7 @@ from crush_kernel.errors import CommandError
 from crush_kernel.history.conversation import CellRun, Conversation
 from crush_kernel.history.subagentrecord import SubagentRecord, subagent_of
 from crush_kernel.messages import Message, Text, ToolResult
-from crush_kernel.permissions.gate import Answer, Gate
+from crush_kernel.permissions.gate import Answer, Asker, Gate
 from crush_kernel.permissions.rules import Bounds, PermissionRequest, no_bounds
 from crush_kernel.prompt.system import PromptPart, SystemPrompt
 from crush_kernel.providers.base import Model, ModelInfo
@@ -87,15 +87,16 @@ class Bench:
     model: FakeModel
     openings: Openings
     asker: ScriptedAsker
+    """Who is asked, as long as there is somebody."""
     events: list[Event] = field(default_factory=list[Event])
 
-    async def run(self, text: str = "go") -> None:
+    async def run(self, text: str = "go", *, asker: Asker | None = None) -> None:
         with anyio.fail_after(5):
             self.agent.conversation.begin(CellRun("a"))
             await self.agent.prompt(
                 Message("user", (Text(text),)),
                 model=self.model,
-                watcher=Watcher(self.events.append, self.asker),
+                watcher=Watcher(self.events.append, asker or self.asker),
             )
 
     def results(self) -> list[ToolResult]:

@@ -29,7 +29,7 @@ from crush_kernel.history.record import read_turn, write_turn
 from crush_kernel.history.repair import INTERRUPTED
 from crush_kernel.history.subagentrecord import KEY, nested_calls
 from crush_kernel.messages import Message, ToolResult, Usage, text_of
-from crush_kernel.permissions.gate import Answer, Gate
+from crush_kernel.permissions.gate import Answer, DenyAll, Gate
 from crush_kernel.permissions.rules import Allow, Deny, PermissionRequest
 from crush_kernel.providers.base import Stop, TextDelta, UsageReport
 from crush_kernel.tools.base import Delegation, ToolContext, ToolOutput
@@ -204,6 +204,19 @@ async def test_a_denial_inside_is_a_result_that_the_sub_agent_reads() -> None:
     (result,) = turn.results()
     assert (result.content, result.is_error) == ("It may not.", False)
     assert "permission" not in result.metadata
+
+
+async def test_where_nobody_can_answer_a_sub_agent_is_refused_at_once() -> None:
+    turn = bench(
+        [TASK, says("done")],
+        [calls(("c1", "risky", '{"text": "rm"}')), says("It may not.")],
+        tools=(delegating(asking()),),
+    )
+    await turn.run(asker=DenyAll())
+    (nested,) = nested_calls(turn.record())
+    assert nested.result is not None
+    assert "nobody can be asked" in nested.result.content
+    assert turn.results()[0].content == "It may not."
 
 
 async def test_bounds_refuse_what_the_session_grants_and_allow_without_a_question() -> None:

@@ -410,6 +410,16 @@ async def test_the_folder_goes_with_the_call_also_when_it_is_cancelled(tmp_path:
     assert (tmp_path / ".crush" / ".gitignore").read_text(encoding="utf-8") == "*\n"
 
 
+async def test_folders_that_killed_kernels_have_left_are_removed(tmp_path: Path) -> None:
+    old, new = (tmp_path / ".crush" / f"crush-fetch-{name}" for name in ("old", "new"))
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+        (folder / "page.md").write_text("x", encoding="utf-8")
+    os.utime(old, (0, 0))
+    await turn_of(tmp_path, asks()).run()
+    assert folders(tmp_path) == ["crush-fetch-new"]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="rights are others there")
 async def test_in_a_project_that_cannot_be_written_the_folder_is_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("no folder", encoding="utf-8")
