@@ -172,6 +172,8 @@ def _planned(
     if not report:
         return None
     after = read_notebook(splice.text())
+    if after.cells == before.cells:  # moved to where it is
+        return None
     if place is None:
         place = next(n for n, cell in enumerate(after.cells) if cell not in before.cells)
     former = None if arguments.action == "insert" else cells[place]

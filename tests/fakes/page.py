@@ -196,9 +196,11 @@ class Page:
                 self[cell_id].source, self[cell_id].type = data["source"], data["cell_type"]
             case "delete":
                 self.delete(cell_id)
-            case _:
+            case _ if after != cell_id:
                 cell = self.delete(cell_id)
                 self.insert(self._below(after), cell)
+            case _:
+                pass
         return None
 
     def _below(self, after: str | None) -> int:
