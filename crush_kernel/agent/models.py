@@ -21,7 +21,7 @@ class Models:
     providers: Providers
     cache: CacheLedger = field(default_factory=CacheLedger)
     """What is known of the prompt caches of the models that were in use."""
-    _in_use: Model | None = None
+    _in_use: WatchedModel | None = None
     _opening: anyio.Lock = field(default_factory=anyio.Lock)
 
     @property
@@ -78,12 +78,17 @@ class Models:
         """Open the model that a sub-agent wants for the block.
 
         Args:
-            name: `large` for another one like `large`, `small`, or a label.
-            large: the model in use, whose cache stays as it is.
+            name: `large`, `small`, or a label.
+            large: about the model in use. Asked beside the conversation, it tells nothing to
+                whoever watches the cache of that.
 
         Raises:
             CrushKernelError: there is none, or it cannot be opened.
         """
+        in_use = self._in_use
+        if name == "large" and in_use is not None and in_use.info == large:
+            yield in_use.unwatched  # its connections are warm
+            return
         match name:
             case "large":
                 wanted = self._beside(large)
@@ -119,7 +124,7 @@ class Models:
             with anyio.move_on_after(1, shield=True):
                 await model.aclose()
 
-    async def _open(self, info: ModelInfo) -> Model:
+    async def _open(self, info: ModelInfo) -> WatchedModel:
         # In a thread: the first import of a vendor's SDK takes a second.
         model = await anyio.to_thread.run_sync(self.providers.open, info)
         return WatchedModel(model, self.cache)

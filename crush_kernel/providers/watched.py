@@ -30,6 +30,11 @@ class WatchedModel:
         """What is known about the model."""
         return self._model.info
 
+    @property
+    def unwatched(self) -> Model:
+        """The model itself, for requests that are none of the conversation; not to be closed."""
+        return self._model
+
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[StreamEvent]]:
         """Send `request` and yield the reply as it comes; see `Model.stream`."""
