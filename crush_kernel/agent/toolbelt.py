@@ -87,7 +87,7 @@ class ToolBelt:
 
     def _shell(self) -> tuple[AnyTool, ...]:
         return (
-            erase(bash_tool(self.jobs, self.paths, self.watch)),
+            erase(bash_tool(self.jobs, self.paths, self.watch, notebook=self.notebook)),
             erase(job_output_tool(self.jobs)),
             erase(job_kill_tool(self.jobs)),
         )

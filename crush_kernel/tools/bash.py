@@ -6,8 +6,10 @@ A command that takes long, or is meant to, goes on in the background: see `shell
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
+from anyio.to_thread import run_sync
 from pydantic import ConfigDict, Field
 
 from crush_kernel.errors import ToolError
@@ -33,6 +35,8 @@ from crush_kernel.tools.commandtext import (
     lost_note,
     outcome,
 )
+from crush_kernel.tools.filechange import OpenNotebook, no_notebook
+from crush_kernel.tools.notebooksteer import States, named_notebooks, states_of, steering_notes
 from crush_kernel.tools.paths import PathPolicy, Target, reason
 
 AUTO_BACKGROUND_S = 60
@@ -110,8 +114,21 @@ class BashArguments(Arguments):
         return self.auto_background_after or AUTO_BACKGROUND_S
 
 
-def bash_tool(jobs: Jobs, paths: PathPolicy, watch: Watch | None = None) -> Tool[BashArguments]:
-    """Return the tool that runs commands as `jobs`, by default in the folder of `paths`."""
+def bash_tool(
+    jobs: Jobs,
+    paths: PathPolicy,
+    watch: Watch | None = None,
+    *,
+    notebook: OpenNotebook = no_notebook,
+) -> Tool[BashArguments]:
+    """Return the tool.
+
+    Args:
+        jobs: as which commands run.
+        paths: in whose folder, by default.
+        watch: finds out what they change.
+        notebook: tells which notebook runs.
+    """
     watch = watch or NoWatch()
 
     async def run(arguments: BashArguments, context: ToolContext) -> ToolOutput:
@@ -123,8 +140,17 @@ def bash_tool(jobs: Jobs, paths: PathPolicy, watch: Watch | None = None) -> Tool
         await context.permit(_request(arguments, target, call_id=context.call_id))
         if _folder(paths, arguments.working_dir) != target:
             raise ToolError(f"{target.shown} was replaced while permission was asked. Try again.")
+        names = named_notebooks(arguments.command)
+        before: States = {}
+        if names:
+            before = await run_sync(states_of, names, target.path, abandon_on_cancel=True)
         async with watch.command():
             output = await _run(jobs, arguments, target, context)
+        if before:
+            noted = partial(steering_notes, arguments.command, before, target.path, notebook())
+            lines = await run_sync(lambda: tuple(noted()), abandon_on_cancel=True)
+            if lines:
+                output = replace(output, text="\n".join((output.text.rstrip("\n"), *lines)))
         notes = " ".join(watch.notes())
         return replace(output, metadata={**output.metadata, "undo": notes}) if notes else output
 

@@ -284,3 +284,11 @@ async def test_the_description_names_the_limits(project: Path, token: str) -> No
     async with open_bash(project, token) as bash:
         assert "(60 unless given)" in bash.description
         assert "{" not in bash.description
+
+
+async def test_who_writes_to_a_notebook_is_told_how_it_is_done(project: Path, token: str) -> None:
+    (project / "nb.ipynb").write_text('{"cells": [], "metadata": {}, "nbformat": 4}')
+    output = await call(project, token, "sed -i 's/{}/{ }/' nb.ipynb")
+    head, note = output.text.split("\n")
+    assert head == "(no output)"
+    assert note.startswith("[nb.ipynb is a notebook: next time change its cells with notebook_edit")
