@@ -50,8 +50,6 @@ Comment = Callable[[Path], Awaitable[str]]
 """Called with the real path of a file; what it returns is added to the result. It bounds by
 itself how long it takes."""
 
-AfterWrite = Comment
-
 OpenNotebook = Callable[[], Path | None]
 """Tells where the notebook is whose cells run now; `None` if nobody knows."""
 
