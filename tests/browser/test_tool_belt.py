@@ -227,10 +227,10 @@ def run(notebook: Notebook, index: int) -> None:
     answers = [notebook.button(index, name) for name in ("Allow for this session", "Yes")]
 
     def answer() -> bool:
+        # One may vanish meanwhile: its card is replaced by what was answered.
         for button in answers:
-            if button.is_visible() and button.is_enabled():
-                # It may vanish meanwhile: its card is replaced by what was answered.
-                with suppress(Error):
+            with suppress(Error):
+                if button.is_visible() and button.is_enabled(timeout=1_000):
                     button.click(timeout=1_000)
         return notebook.is_done(index)
 
