@@ -174,7 +174,8 @@ async def test_agents_are_in_the_prompt_while_there_are_any(tmp_path: Path) -> N
         file.write_text("---\n---\n", encoding="utf-8")
         prompt = await prompts.system_prompt()
     assert "<agents>" not in prompt.text
-    assert prompt.notices == (
-        "The agent .crush/agents/reviewer.md cannot be used: "
-        "its header is no list of names and values.",
+    (notice,) = prompt.notices
+    assert notice == (
+        "The agent .crush/agents/reviewer.md cannot be used: its header is no list of names and "
+        "values."
     )
