@@ -124,9 +124,9 @@ def test_skills_are_listed_as_markup_that_they_cannot_break() -> None:
 
 
 def test_agents_are_listed_as_markup_that_they_cannot_break() -> None:
-    assert text_of(FACTS, "agents").splitlines() == [
-        "The tool `agent` gives a task to one of these by its name. Use one where its description "
-        "fits.",
+    introduction, *lines = text_of(FACTS, "agents").splitlines()
+    assert introduction.startswith("The tool `agent` gives a task to one of these by its name.")
+    assert lines == [
         "<agents>",
         "<agent>",
         "<name>reviewer</name>",
