@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from crush_kernel.agent.toolsizes import spec_of
 from crush_kernel.agent.calls import prepare
+from crush_kernel.agent.toolsizes import spec_of
 from crush_kernel.history.todos import MAX_TODO_CHARS, MAX_TODOS, Todo, todos_of
 from crush_kernel.messages import ToolCall, ToolResult
 from crush_kernel.tools.base import ToolOutput, erase
