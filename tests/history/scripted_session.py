@@ -104,7 +104,7 @@ def _second() -> Iterator[Call]:
     yield "answered", (turn.id, VIEWED)
     yield "published", (turn.id, "display_data", shown("make?", "d2"))
     yield "decided", (turn.id, {"call": "c", "rule": "allowed once"})
-    yield "file_changed", (turn.id, "/project/out", None, b"made")
+    yield "file_changed", (turn.id, "/out", None, b"made")
     yield "answered", (turn.id, MADE)
     yield "said", (turn.id, answers)
     yield "drafted", (turn.id, 2, 1, "text", "Al")

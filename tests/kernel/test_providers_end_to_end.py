@@ -435,7 +435,7 @@ def test_text_at_the_output_limit_goes_on(place: Place) -> None:
     ("name", "arguments", "told"),
     [
         pytest.param("write", '{"file_path": "a.txt", "cont', "not valid JSON", id="half of it"),
-        pytest.param("write", "[1, 2]", "do not fit", id="a list"),
+        pytest.param("write", "[1, 2]", "not an object", id="a list"),
         pytest.param("write", "", "file_path", id="nothing"),
         pytest.param("write", '{"file_path": "a.txt"}', "content", id="an argument missing"),
         pytest.param(
