@@ -37,13 +37,13 @@ from crush_kernel.config.settings import Settings, read_settings
 from crush_kernel.config.state import FILE_NAME, State
 from crush_kernel.errors import CommandError, CrushKernelError
 from crush_kernel.history.conversation import CellRun
-from crush_kernel.history.journal import Journal
+from crush_kernel.history.journal.journal import Journal
+from crush_kernel.history.journal.replay import CUT_SHORT
 from crush_kernel.history.notebook import NotebookContents
 from crush_kernel.history.notebookfile import path_in, path_told, read_notebook_file
 from crush_kernel.history.ownership import user_mark
 from crush_kernel.history.redactedstream import RedactedStream, redacted_so_far
 from crush_kernel.history.redaction import Redactor
-from crush_kernel.history.replay import CUT_SHORT
 from crush_kernel.history.session import CellUpdate, Session
 from crush_kernel.history.summary import is_summary
 from crush_kernel.history.turn import TurnState
@@ -57,16 +57,16 @@ from crush_kernel.providers.selection import Providers
 from crush_kernel.shell.jobs import Jobs
 from crush_kernel.shell.runner import CommandResult, Shell
 from crush_kernel.tools.attachments import Attachments
-from crush_kernel.tools.encoded import without_base64
 from crush_kernel.tools.network import network_tools
-from crush_kernel.tools.opennotebook import NotebookDesk
+from crush_kernel.tools.notebook.openpage import NotebookDesk
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.question import QuestionDesk
-from crush_kernel.tools.rewind import Rewind
 from crush_kernel.tools.setup import Setup, setup_tools
-from crush_kernel.tools.shadow import Shadow
+from crush_kernel.tools.text.encoded import without_base64
 from crush_kernel.tools.tracker import ReadTracker
-from crush_kernel.tools.worktree import Worktree
+from crush_kernel.tools.undo.rewind import Rewind
+from crush_kernel.tools.undo.shadow import Shadow
+from crush_kernel.tools.undo.worktree import Worktree
 
 logger = logging.getLogger(__name__)
 

@@ -42,7 +42,7 @@ from crush_kernel.tools.base import (
     ToolOutput,
     nobody_to_delegate_to,
 )
-from crush_kernel.tools.encoded import without_base64
+from crush_kernel.tools.text.encoded import without_base64
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from crush_kernel.providers.base import Model, ModelInfo
 from crush_kernel.providers.cachemisses import CacheLedger
 from crush_kernel.providers.selection import Providers
 from crush_kernel.providers.watched import WatchedModel
-from crush_kernel.tools.mediatype import DOCUMENT_TYPE
+from crush_kernel.tools.media.mediatype import DOCUMENT_TYPE
 
 
 @dataclass(slots=True)

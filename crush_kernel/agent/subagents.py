@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
-from crush_kernel.agent.activity import Activity
 from crush_kernel.agent.dispatch import Inside
 from crush_kernel.agent.events import TurnEnd
 from crush_kernel.agent.loop import TurnLoop
@@ -20,13 +19,14 @@ from crush_kernel.agent.meter import Meter
 from crush_kernel.agent.requests import Requests
 from crush_kernel.agent.steering import Steering
 from crush_kernel.agent.steps import Limits
+from crush_kernel.agent.subagentactivity import Activity
 from crush_kernel.agent.toolsizes import spec_of, tokens_of_tools
 from crush_kernel.agent.window import Window
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.history.conversation import CellRun, Conversation, NoRecorder, count_calls
 from crush_kernel.history.estimate import Gauge
-from crush_kernel.history.nested import Nested, facts_of
 from crush_kernel.history.repairer import Repairer
+from crush_kernel.history.subagentmessages import Nested, facts_of
 from crush_kernel.history.turn import Turn
 from crush_kernel.messages import Message, Text, text_of
 from crush_kernel.prompt.system import PromptPart, SystemPrompt

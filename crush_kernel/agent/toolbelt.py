@@ -15,13 +15,13 @@ from crush_kernel.tools.edit import edit_tool
 from crush_kernel.tools.filechange import Files, OpenNotebook
 from crush_kernel.tools.glob import glob_tool
 from crush_kernel.tools.grep import grep_tool
-from crush_kernel.tools.jobkill import job_kill_tool
-from crush_kernel.tools.joboutput import job_output_tool
+from crush_kernel.tools.job_kill import job_kill_tool
+from crush_kernel.tools.job_output import job_output_tool
 from crush_kernel.tools.ls import ls_tool
 from crush_kernel.tools.multiedit import multiedit_tool
 from crush_kernel.tools.network import NetworkTools
-from crush_kernel.tools.notebookedit import notebook_edit_tool
-from crush_kernel.tools.opennotebook import NotebookDesk
+from crush_kernel.tools.notebook.openpage import NotebookDesk
+from crush_kernel.tools.notebook_edit import notebook_edit_tool
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.question import QuestionDesk, question_tool
 from crush_kernel.tools.todos import todos_tool

@@ -15,7 +15,7 @@ from crush_kernel.config.directories import project_data_directory, project_root
 from crush_kernel.config.settings import Settings
 from crush_kernel.errors import ToolError
 from crush_kernel.shell.runner import find_bash
-from crush_kernel.tools.ripgrep import find_ripgrep
+from crush_kernel.tools.search.ripgrep import find_ripgrep
 
 _PACKAGES: Final = ("ipykernel", "jupyterlab", "notebook", "ipywidgets", "anyio", "anthropic")
 

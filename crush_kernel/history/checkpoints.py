@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from crush_kernel.history.rows import FileVersion, Undone
+from crush_kernel.history.journal.rows import FileVersion, Undone
 
 Kind = Literal["", "file", "program", "link", "folder", "other"]
 """What an entry is. Empty is a file whose rights are not known; `other` nothing we can make."""

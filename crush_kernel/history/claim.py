@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
-from crush_kernel.history.journal import Journal
+from crush_kernel.history.journal.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from crush_kernel.history.context import (
     standing_summary,
 )
 from crush_kernel.history.estimate import tokens_of
-from crush_kernel.history.nested import Nested, shortened
+from crush_kernel.history.subagentmessages import Nested, shortened
 from crush_kernel.history.summary import (
     Kept,
     covers_of,

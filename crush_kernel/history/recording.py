@@ -9,11 +9,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from crush_kernel.history.journal import Journal
-from crush_kernel.history.nested import Nested, shortened
+from crush_kernel.history.journal.journal import Journal
 from crush_kernel.history.record import read_turn, write_turn
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.sidefiles import budget_notice, caps_for, restored, spilled
+from crush_kernel.history.subagentmessages import Nested, shortened
 from crush_kernel.history.summary import sealed
 from crush_kernel.history.turn import Turn
 from crush_kernel.history.weight import weight_of

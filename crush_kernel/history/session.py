@@ -21,7 +21,14 @@ from typing import TypeAlias
 from crush_kernel.errors import CommandError
 from crush_kernel.history.claim import claim, new_id
 from crush_kernel.history.conversation import CellRun, Conversation
-from crush_kernel.history.journal import Journal, StoredTurn
+from crush_kernel.history.journal.journal import Journal, StoredTurn
+from crush_kernel.history.journal.storedturns import (
+    is_newer,
+    read_stored,
+    run_again,
+    sorted_out,
+    taken_back,
+)
 from crush_kernel.history.notebook import RECORD_MIME_TYPE, NotebookCell, NotebookContents
 from crush_kernel.history.notebookfile import had_ended, named_cells, written_at
 from crush_kernel.history.outputs import Output, without_type
@@ -38,13 +45,6 @@ from crush_kernel.history.recording import Recording
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.saved import SavedTurns
 from crush_kernel.history.spending import Spending, beyond, spent_in, spent_on
-from crush_kernel.history.stored import (
-    is_newer,
-    read_stored,
-    run_again,
-    sorted_out,
-    taken_back,
-)
 from crush_kernel.history.summary import sealed
 from crush_kernel.history.todos import TodoReader, write_todos
 from crush_kernel.history.turn import Turn, source_digest

@@ -7,8 +7,8 @@ the larger one is right, since what was spent stays spent.
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from crush_kernel.history.nested import summed
 from crush_kernel.history.notebook import NotebookContents
+from crush_kernel.history.subagentmessages import summed
 from crush_kernel.history.turn import Turn
 from crush_kernel.messages import Usage
 

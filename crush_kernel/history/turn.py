@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from pydantic import JsonValue
 
-from crush_kernel.history.nested import spent_by, summed
+from crush_kernel.history.subagentmessages import spent_by, summed
 from crush_kernel.messages import (
     JsonObject,
     Media,

@@ -57,7 +57,7 @@ from crush_kernel.prompt.skills import Skill
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
 from crush_kernel.tools.question import Answered, Nobody, QuestionForm, Unanswered
-from crush_kernel.tools.rewind import Rewinding
+from crush_kernel.tools.undo.rewind import Rewinding
 
 logger = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from crush_kernel.agent.events import (
     StepStarted,
     TextAdded,
 )
-from crush_kernel.history.entries import DraftKind
-from crush_kernel.history.journal import Journal
+from crush_kernel.history.journal.entries import DraftKind
+from crush_kernel.history.journal.journal import Journal
 from crush_kernel.history.redactedstream import RedactedStream
 from crush_kernel.history.session import Session
 from crush_kernel.kernel.mirror import CellOutputs

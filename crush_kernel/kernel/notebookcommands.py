@@ -11,7 +11,7 @@ from typing import Final
 import anyio.to_thread
 
 from crush_kernel.errors import CommandError
-from crush_kernel.history.journal import StoredTurn
+from crush_kernel.history.journal.journal import StoredTurn
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.summary import is_summary
 from crush_kernel.history.turn import Turn, source_digest

@@ -20,8 +20,8 @@ from crush_kernel.kernel.pagemessages import Message, edit_message, look_message
 from crush_kernel.kernel.pagerequests import PageGone
 from crush_kernel.kernel.pages import Pages
 from crush_kernel.messages import JsonObject
-from crush_kernel.tools.notebooksplice import CellType
-from crush_kernel.tools.opennotebook import CellChange, NoPage, PageCell, Refusal
+from crush_kernel.tools.notebook.openpage import CellChange, NoPage, PageCell, Refusal
+from crush_kernel.tools.notebook.splice import CellType
 
 ANSWER_S: Final = 10.0
 """How long all pages together have to answer."""

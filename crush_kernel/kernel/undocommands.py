@@ -20,8 +20,8 @@ from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import Rendered, short, thousands
 from crush_kernel.messages import Message, Text
 from crush_kernel.runtime import Runtime
-from crush_kernel.tools.rewind import Rewinding, Rewound
-from crush_kernel.tools.textdiff import unified_diff
+from crush_kernel.tools.text.diff import unified_diff
+from crush_kernel.tools.undo.rewind import Rewinding, Rewound
 
 UNDO: Final = "undo"
 REDO: Final = "redo"

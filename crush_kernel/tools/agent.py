@@ -18,7 +18,7 @@ from crush_kernel.tools.base import (
     ToolOutput,
     description_of,
 )
-from crush_kernel.tools.delegation import output_of
+from crush_kernel.tools.subagentresult import output_of
 
 TASK = "task"
 """The agent that comes with the program."""

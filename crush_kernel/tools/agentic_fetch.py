@@ -35,7 +35,6 @@ from crush_kernel.tools.base import (
     description_of,
     erase,
 )
-from crush_kernel.tools.delegation import output_of
 from crush_kernel.tools.diskfile import replace_file
 from crush_kernel.tools.fetch import DEFAULT_TIMEOUT_S
 from crush_kernel.tools.filechange import Files
@@ -44,6 +43,7 @@ from crush_kernel.tools.grep import grep_tool
 from crush_kernel.tools.network import NetworkTools
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.sourcegraph import sourcegraph_tool
+from crush_kernel.tools.subagentresult import output_of
 from crush_kernel.tools.view import view_tool
 from crush_kernel.tools.web.inquiry import AskLeave, Inquiry, Visit, Web
 from crush_kernel.tools.web.leave import ask_leave

@@ -19,11 +19,11 @@ from crush_kernel.files.opening import open_real
 from crush_kernel.files.textfile import decode, detect
 from crush_kernel.messages import Part, Text
 from crush_kernel.tools.base import Permit
-from crush_kernel.tools.encoded import without_base64
-from crush_kernel.tools.lineset import EVERY_LINE, LineSet
-from crush_kernel.tools.media import MAX_FILE_BYTES, admit
-from crush_kernel.tools.mediatype import MEDIA_TYPES, media_type_of
+from crush_kernel.tools.media.admission import MAX_FILE_BYTES, admit
+from crush_kernel.tools.media.mediatype import MEDIA_TYPES, media_type_of
 from crush_kernel.tools.paths import PathPolicy, Target
+from crush_kernel.tools.text.encoded import without_base64
+from crush_kernel.tools.text.lineset import EVERY_LINE, LineSet
 from crush_kernel.tools.tracker import ReadTracker
 
 MAX_TEXT_BYTES = 200_000

@@ -36,7 +36,7 @@ from crush_kernel.tools.commandtext import (
     outcome,
 )
 from crush_kernel.tools.filechange import OpenNotebook, no_notebook
-from crush_kernel.tools.notebooksteer import States, named_notebooks, states_of, steering_notes
+from crush_kernel.tools.notebook.steer import States, named_notebooks, states_of, steering_notes
 from crush_kernel.tools.paths import PathPolicy, Target, reason
 
 AUTO_BACKGROUND_S = 60

@@ -17,7 +17,7 @@ from crush_kernel.tools.base import (
 )
 from crush_kernel.tools.filechange import Files, Proposal, require_text
 from crush_kernel.tools.snapshot import Snapshot, changed_since, unread, unseen
-from crush_kernel.tools.textedit import Rejected, Replaced, replace_text
+from crush_kernel.tools.text.replacement import Rejected, Replaced, replace_text
 
 REINDENTED = (
     "old_string matched only after correcting its whitespace, and new_string was indented like "

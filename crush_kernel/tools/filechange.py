@@ -26,9 +26,8 @@ from crush_kernel.files.textfile import (
 from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.tools.base import KeepVersion, ToolContext, ToolOutput, limit_output
 from crush_kernel.tools.diskfile import MAX_EDIT_BYTES, read_file, replace_file, require_writable
-from crush_kernel.tools.lineset import EVERY_LINE, LineSet
-from crush_kernel.tools.notebooktext import NoNotebook, read_notebook
-from crush_kernel.tools.opennotebook import NotebookDesk
+from crush_kernel.tools.notebook.openpage import NotebookDesk
+from crush_kernel.tools.notebook.text import NoNotebook, read_notebook
 from crush_kernel.tools.paths import PathPolicy, Target
 from crush_kernel.tools.snapshot import (
     MAX_CHANGES,
@@ -37,7 +36,8 @@ from crush_kernel.tools.snapshot import (
     knowledge,
     require_seen,
 )
-from crush_kernel.tools.textdiff import Diff, unified_diff
+from crush_kernel.tools.text.diff import Diff, unified_diff
+from crush_kernel.tools.text.lineset import EVERY_LINE, LineSet
 from crush_kernel.tools.tracker import WHOLE, ReadTracker
 
 MAX_NOTEBOOK_BYTES = 50_000_000

@@ -18,10 +18,10 @@ from crush_kernel.errors import ToolError
 from crush_kernel.files.opening import open_real
 from crush_kernel.files.textfile import TextFormat, detect
 from crush_kernel.tools.diskfile import MAX_EDIT_BYTES
-from crush_kernel.tools.media import MAX_FILE_BYTES
-from crush_kernel.tools.mediatype import MEDIA_TYPES, media_type_of
+from crush_kernel.tools.media.admission import MAX_FILE_BYTES
+from crush_kernel.tools.media.mediatype import MEDIA_TYPES, media_type_of
 from crush_kernel.tools.paths import Target, kind_of, reason
-from crush_kernel.tools.sections import Section, SectionReader
+from crush_kernel.tools.text.sections import Section, SectionReader
 from crush_kernel.tools.tracker import Stamp
 
 MAX_TEXT_BYTES = 200 * 1024

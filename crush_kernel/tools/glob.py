@@ -18,12 +18,9 @@ from crush_kernel.tools.base import (
     ToolOutput,
     description_of,
 )
-from crush_kernel.tools.candidates import Selection
-from crush_kernel.tools.globs import split_base
-from crush_kernel.tools.ignore import IgnoreRules
 from crush_kernel.tools.paths import PathPolicy, Target
-from crush_kernel.tools.ripgrep import find_ripgrep
-from crush_kernel.tools.search import (
+from crush_kernel.tools.search.candidates import Selection
+from crush_kernel.tools.search.files import (
     MAX_RESULTS,
     TIMEOUT_S,
     Found,
@@ -37,6 +34,9 @@ from crush_kernel.tools.search import (
     understand,
     with_notes,
 )
+from crush_kernel.tools.search.globs import split_base
+from crush_kernel.tools.search.ignore import IgnoreRules
+from crush_kernel.tools.search.ripgrep import find_ripgrep
 
 
 class GlobArguments(Arguments):

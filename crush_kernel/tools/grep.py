@@ -27,14 +27,9 @@ from crush_kernel.tools.base import (
     ToolOutput,
     description_of,
 )
-from crush_kernel.tools.candidates import Selection
-from crush_kernel.tools.globs import anywhere
-from crush_kernel.tools.ignore import IgnoreRules
-from crush_kernel.tools.lineset import LineSet
-from crush_kernel.tools.matches import MAX_COLUMNS, Hit, MatchParser, excerpt, is_cut
 from crush_kernel.tools.paths import PathPolicy, Target, kind_of
-from crush_kernel.tools.ripgrep import Outcome, find_ripgrep, run_ripgrep
-from crush_kernel.tools.search import (
+from crush_kernel.tools.search.candidates import Selection
+from crush_kernel.tools.search.files import (
     ALL_FILES,
     MAX_RESULTS,
     TIMEOUT_S,
@@ -48,6 +43,11 @@ from crush_kernel.tools.search import (
     understand,
     with_notes,
 )
+from crush_kernel.tools.search.globs import anywhere
+from crush_kernel.tools.search.ignore import IgnoreRules
+from crush_kernel.tools.search.matches import MAX_COLUMNS, Hit, MatchParser, excerpt, is_cut
+from crush_kernel.tools.search.ripgrep import Outcome, find_ripgrep, run_ripgrep
+from crush_kernel.tools.text.lineset import LineSet
 from crush_kernel.tools.tracker import ReadTracker, Stamp
 
 MAX_CONTEXT = 20

@@ -29,10 +29,10 @@ from crush_kernel.tools.base import (
     ToolOutput,
     description_of,
 )
-from crush_kernel.tools.globs import Glob, anywhere
-from crush_kernel.tools.ignore import IgnoreRules
 from crush_kernel.tools.paths import PathPolicy, Target, reason
-from crush_kernel.tools.search import TIMEOUT_S, counted, place, understand, with_notes
+from crush_kernel.tools.search.files import TIMEOUT_S, counted, place, understand, with_notes
+from crush_kernel.tools.search.globs import Glob, anywhere
+from crush_kernel.tools.search.ignore import IgnoreRules
 
 MAX_ENTRIES = 1_000
 MAX_READ = 100_000

@@ -25,9 +25,9 @@ from crush_kernel.tools.base import (
 )
 from crush_kernel.tools.edit import REINDENTED, STALE, is_safe_on_stale, places
 from crush_kernel.tools.filechange import Files, Proposal, require_text
-from crush_kernel.tools.lineset import EVERY_LINE, LineSet
 from crush_kernel.tools.snapshot import Snapshot, changed_since, unread, unseen
-from crush_kernel.tools.textedit import Rejected, Replaced, replace_text
+from crush_kernel.tools.text.lineset import EVERY_LINE, LineSet
+from crush_kernel.tools.text.replacement import Rejected, Replaced, replace_text
 
 MAX_EDITS = 200
 """In one call; more are a program's work."""

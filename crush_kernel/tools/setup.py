@@ -19,9 +19,9 @@ from crush_kernel.providers.selection import Providers
 from crush_kernel.shell.jobs import Jobs
 from crush_kernel.tools.base import AnyTool, erase
 from crush_kernel.tools.commandtext import first_line, state
-from crush_kernel.tools.crushinfo import Section, Sections, crush_info_tool
-from crush_kernel.tools.crushlogs import crush_logs_tool
-from crush_kernel.tools.search import counted
+from crush_kernel.tools.crush_info import Section, Sections, crush_info_tool
+from crush_kernel.tools.crush_logs import crush_logs_tool
+from crush_kernel.tools.search.files import counted
 
 NO_FILES = "none = configuration files are not read yet; the environment is the configuration"
 

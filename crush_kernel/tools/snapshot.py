@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.textfile import TextFormat, decode, detect, shown
-from crush_kernel.tools.lineset import EVERY_LINE, NO_LINE, LineChange, LineSet
-from crush_kernel.tools.notebooktext import SUFFIX, NoNotebook, listing, read_notebook
+from crush_kernel.tools.notebook.text import SUFFIX, NoNotebook, listing, read_notebook
 from crush_kernel.tools.paths import Target
-from crush_kernel.tools.textdiff import Diff, unified_diff
+from crush_kernel.tools.text.diff import Diff, unified_diff
+from crush_kernel.tools.text.lineset import EVERY_LINE, NO_LINE, LineChange, LineSet
 from crush_kernel.tools.tracker import WHOLE, FileState, Knowledge, ReadTracker, Stamp
 
 MAX_CHANGES = 6_000

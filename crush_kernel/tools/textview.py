@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from crush_kernel.errors import ToolError
 from crush_kernel.files.textfile import has_undecoded_bytes, shown
 from crush_kernel.tools.base import ToolOutput
-from crush_kernel.tools.encoded import without_base64
 from crush_kernel.tools.filecontent import MAX_TEXT_BYTES, TextContent
-from crush_kernel.tools.lineset import END, LineSet
 from crush_kernel.tools.paths import Target
-from crush_kernel.tools.sections import Line, Section
+from crush_kernel.tools.text.encoded import without_base64
+from crush_kernel.tools.text.lineset import END, LineSet
+from crush_kernel.tools.text.sections import Line, Section
 
 MAX_LINE_CHARACTERS = 2_000
 

@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 
 import anyio
 
-from crush_kernel.tools.lineset import EVERY_LINE, NO_LINE, LineSet
+from crush_kernel.tools.text.lineset import EVERY_LINE, NO_LINE, LineSet
 
 MAX_KEPT_FILE_BYTES = 250_000
 MAX_KEPT_BYTES = 8_000_000

@@ -33,11 +33,11 @@ from crush_kernel.tools.filecontent import (
     read_content,
     require_regular,
 )
-from crush_kernel.tools.media import MAX_FILE_BYTES
-from crush_kernel.tools.mediaview import Sight, show_media
-from crush_kernel.tools.notebookfile import Looked, look_into_notebook
-from crush_kernel.tools.opennotebook import NoPage
-from crush_kernel.tools.opennotebookview import as_saved, look_into_open_notebook
+from crush_kernel.tools.media.admission import MAX_FILE_BYTES
+from crush_kernel.tools.media.view import Sight, show_media
+from crush_kernel.tools.notebook.openpage import NoPage
+from crush_kernel.tools.notebook.openview import as_saved, look_into_open_notebook
+from crush_kernel.tools.notebook.savedview import Looked, look_into_notebook
 from crush_kernel.tools.paths import Target
 from crush_kernel.tools.snapshot import is_called_notebook
 from crush_kernel.tools.textview import (

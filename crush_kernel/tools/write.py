@@ -12,8 +12,8 @@ from crush_kernel.tools.base import (
     description_of,
 )
 from crush_kernel.tools.filechange import Files, Proposal, require_text
-from crush_kernel.tools.newlines import Edit, apply_edits, normalize
 from crush_kernel.tools.snapshot import Snapshot
+from crush_kernel.tools.text.newlines import Edit, apply_edits, normalize
 
 
 class WriteArguments(Arguments):

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from crush_kernel.agent.agent import Agent, Watcher
 from crush_kernel.agent.events import Event, SummaryFinished, TurnFinished
-from crush_kernel.history.journal import Journal
+from crush_kernel.history.journal.journal import Journal
 from crush_kernel.history.notebook import NotebookContents
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.session import Session

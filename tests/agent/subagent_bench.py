@@ -18,7 +18,7 @@ from crush_kernel.permissions.rules import Bounds, PermissionRequest, no_bounds
 from crush_kernel.prompt.system import PromptPart, SystemPrompt
 from crush_kernel.providers.base import Model, ModelInfo
 from crush_kernel.tools.base import AnyTool, Delegation, ToolContext, ToolOutput
-from crush_kernel.tools.delegation import output_of
+from crush_kernel.tools.subagentresult import output_of
 from tests.fakes.model import AnsweringModel, FakeModel, Item
 from tests.fakes.tools import EchoArguments, tool
 

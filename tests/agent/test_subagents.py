@@ -24,9 +24,9 @@ from crush_kernel.errors import (
     StepLimitReached,
     TokenLimitReached,
 )
-from crush_kernel.history.nested import MAX_RECORD_BYTES
 from crush_kernel.history.record import read_turn, write_turn
 from crush_kernel.history.repair import INTERRUPTED
+from crush_kernel.history.subagentmessages import MAX_RECORD_BYTES
 from crush_kernel.history.subagentrecord import KEY, nested_calls
 from crush_kernel.messages import Message, ToolResult, Usage, text_of
 from crush_kernel.permissions.gate import Answer, DenyAll, Gate

@@ -14,7 +14,7 @@ from crush_kernel.tools.base import AnyTool, ToolOutput, erase
 from crush_kernel.tools.glob import glob_tool
 from crush_kernel.tools.grep import grep_tool
 from crush_kernel.tools.paths import PathPolicy
-from crush_kernel.tools.ripgrep import find_ripgrep
+from crush_kernel.tools.search.ripgrep import find_ripgrep
 from tests.bench.report import Row, Scale
 from tests.fakes.tool_context import tool_context
 

@@ -17,7 +17,7 @@ from tests.browser.jupyter import Notebook, jupyter_server, write_notebook
 from tests.fakes.eventful import settings
 from tests.fakes.provider.replies import Call, HttpReply, Reply, say
 from tests.fakes.provider.server import FakeProvider, Received, serving
-from tests.tools.rewound import tree_of
+from tests.tools.undo.rewound import tree_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from crush_kernel.history.journal import Journal
+from crush_kernel.history.journal.journal import Journal
 from crush_kernel.history.notebook import read_cells
 from crush_kernel.history.notebookfile import read_notebook_file
 from crush_kernel.history.redaction import Redactor

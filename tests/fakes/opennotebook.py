@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from crush_kernel.messages import JsonObject
-from crush_kernel.tools.opennotebook import (
+from crush_kernel.tools.notebook.openpage import (
     Absence,
     CellChange,
     CellDeleted,

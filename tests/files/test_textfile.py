@@ -17,7 +17,7 @@ from crush_kernel.files.textfile import (
     newline_of,
     shown,
 )
-from crush_kernel.tools.newlines import Edit, apply_edits
+from crush_kernel.tools.text.newlines import Edit, apply_edits
 
 POLISH = "Zażółć gęślą jaźń, proszę państwa. Książka leży na półce obok okna.\n" * 4
 RUSSIAN = "Привет, мир! Это проверка кодировки текста в старом файле.\n" * 3

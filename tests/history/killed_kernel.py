@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from crush_kernel.history import database
-from crush_kernel.history.journal import Journal
+from crush_kernel.history.journal import database
+from crush_kernel.history.journal.journal import Journal
 from tests.history.scripted_session import play, script
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from crush_kernel.history.entries import (
+from crush_kernel.history.journal.entries import (
     Answered,
     Began,
     Drafted,
@@ -17,11 +17,11 @@ from crush_kernel.history.entries import (
     Said,
     Unsaid,
 )
-from crush_kernel.history.journal import Journal
-from crush_kernel.history.nested import Nested
+from crush_kernel.history.journal.journal import Journal
+from crush_kernel.history.journal.replay import Replayed, fold
 from crush_kernel.history.outputs import Output
 from crush_kernel.history.record import write_turn
-from crush_kernel.history.replay import Replayed, fold
+from crush_kernel.history.subagentmessages import Nested
 from crush_kernel.history.turn import Turn, digest_of
 from crush_kernel.messages import JsonObject, Message, Text, ToolCall, ToolResult, Usage
 

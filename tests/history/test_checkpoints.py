@@ -18,7 +18,7 @@ from crush_kernel.history.checkpoints import (
     redo_target,
     undo_target,
 )
-from crush_kernel.history.rows import FileVersion, Undone
+from crush_kernel.history.journal.rows import FileVersion, Undone
 
 FOLDER = Entry("", "folder")
 OLD, NEW, MINE = Entry("old", "file"), Entry("new", "file"), Entry("mine", "file")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from crush_kernel.history.journal import Journal
+from crush_kernel.history.journal.journal import Journal
+from crush_kernel.history.journal.replay import Replayed
 from crush_kernel.history.repair import repair
-from crush_kernel.history.replay import Replayed
 from crush_kernel.messages import Message, Text, ToolCall, calls_of
 from crush_kernel.providers.anthropic_wire import RequestEncoder
 from crush_kernel.providers.base import ModelInfo, ModelRequest, ToolSpec

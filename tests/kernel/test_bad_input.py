@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from crush_kernel.history.journal import Journal
+from crush_kernel.history.journal.journal import Journal
 from tests.fakes.kernel import Cell, Msg, RunningKernel, running_kernel
 from tests.fakes.offline import offline_script, turn
 

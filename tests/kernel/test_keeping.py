@@ -13,7 +13,7 @@ from crush_kernel.agent.events import (
     TextAdded,
     ToolCallWritten,
 )
-from crush_kernel.history.journal import Journal
+from crush_kernel.history.journal.journal import Journal
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.session import Session
 from crush_kernel.kernel.keeping import CellKeeper

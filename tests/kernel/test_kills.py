@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from crush_kernel.history.journal import FILE_NAME
+from crush_kernel.history.journal.journal import FILE_NAME
 from tests.fakes.kernel import RunningKernel, running_kernel
 from tests.fakes.offline import offline_script, turn, wants
 from tests.fakes.page import Page

@@ -18,14 +18,14 @@ from crush_kernel.history.session import CellUpdate
 from crush_kernel.kernel.mirror import Mirror
 from crush_kernel.kernel.openpages import OpenPages
 from crush_kernel.kernel.pages import LATE, Pages
-from crush_kernel.tools.opennotebook import (
+from crush_kernel.tools.notebook.openpage import (
     CellChange,
     CellDeleted,
     CellInserted,
     CellMoved,
     CellReplaced,
 )
-from crush_kernel.tools.opennotebook import (
+from crush_kernel.tools.notebook.openpage import (
     PageCell as ShownCell,
 )
 from tests.fakes.page import Page, PageCell

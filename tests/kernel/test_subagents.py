@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from crush_kernel.history.journal import FILE_NAME
+from crush_kernel.history.journal.journal import FILE_NAME
 from crush_kernel.history.subagentrecord import KEY
 from tests.fakes.kernel import RunningKernel, running_kernel
 from tests.fakes.offline import LONG, offline_script, turn, wants

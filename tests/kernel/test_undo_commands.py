@@ -13,7 +13,7 @@ from tests.fakes.provider.replies import call, say
 from tests.fakes.provider.server import FakeProvider
 from tests.fakes.tab import Tab
 from tests.kernel.desk import Desk, kill
-from tests.tools.rewound import Tree, tree_of
+from tests.tools.undo.rewound import Tree, tree_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

@@ -19,7 +19,7 @@ from crush_kernel.prompt.prompts import open_prompts
 from crush_kernel.prompt.system import PromptPart, SystemPrompt
 from crush_kernel.tools.agent import AgentArguments, agent_tool
 from crush_kernel.tools.base import AnyTool, Delegated, ToolContext, ToolOutput, erase
-from crush_kernel.tools.delegation import MAX_ACTIVITY_LINES, output_of
+from crush_kernel.tools.subagentresult import MAX_ACTIVITY_LINES, output_of
 from tests.agent.subagent_bench import Bench, bench
 from tests.fakes.belt import ENVIRON, by_name, tool_belt
 from tests.fakes.model import Item, calls, says

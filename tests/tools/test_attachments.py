@@ -12,8 +12,8 @@ from crush_kernel.errors import PermissionDenied
 from crush_kernel.messages import Media, Part, Text
 from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.tools.attachments import MAX_TEXT_BYTES, Attachments, Mention, mentions
-from crush_kernel.tools.lineset import EVERY_LINE, NO_LINE, LineSet
 from crush_kernel.tools.paths import PathPolicy
+from crush_kernel.tools.text.lineset import EVERY_LINE, NO_LINE, LineSet
 from crush_kernel.tools.tracker import UNREAD, Knowledge, ReadTracker
 from tests.fakes.media import decoded, encoded, pdf, photo
 

@@ -14,10 +14,10 @@ from PIL import Image
 from crush_kernel import pictures
 from crush_kernel.errors import ToolError
 from crush_kernel.messages import Media
-from crush_kernel.tools import media
-from crush_kernel.tools.documents import MAX_PAGES
-from crush_kernel.tools.media import MAX_EDGE, MAX_IMAGE_BYTES, Admitted, admit
-from crush_kernel.tools.mediatype import IMAGE_TYPES, UNKNOWN, media_type_of
+from crush_kernel.tools.media import admission as media
+from crush_kernel.tools.media.admission import MAX_EDGE, MAX_IMAGE_BYTES, Admitted, admit
+from crush_kernel.tools.media.documents import MAX_PAGES
+from crush_kernel.tools.media.mediatype import IMAGE_TYPES, UNKNOWN, media_type_of
 from tests.fakes.media import (
     decoded,
     drawing,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from crush_kernel.tools.lineset import END, EVERY_LINE, LineSet
+from crush_kernel.tools.text.lineset import END, EVERY_LINE, LineSet
 from crush_kernel.tools.tracker import (
     MAX_KEPT_BYTES,
     MAX_KEPT_FILE_BYTES,

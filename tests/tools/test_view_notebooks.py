@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from crush_kernel.errors import ToolError
 from crush_kernel.tools.base import ToolOutput
 from crush_kernel.tools.filechange import Files
-from crush_kernel.tools.notebooktext import NoNotebook, read_notebook
-from crush_kernel.tools.notebookview import MAX_IMAGES, MAX_TEXT_BYTES, show_cells
+from crush_kernel.tools.notebook.digest import MAX_IMAGES, MAX_TEXT_BYTES, show_cells
+from crush_kernel.tools.notebook.text import NoNotebook, read_notebook
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.tracker import ReadTracker
 from crush_kernel.tools.view import ViewArguments, view_tool

@@ -9,7 +9,7 @@ import pytest
 from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.tools.base import ToolOutput
 from crush_kernel.tools.filechange import Files
-from crush_kernel.tools.notebooksplice import EMPTY
+from crush_kernel.tools.notebook.splice import EMPTY
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.tracker import ReadTracker
 from crush_kernel.tools.write import WriteArguments, write_tool
