@@ -29,7 +29,7 @@ from crush_kernel.cli.notebookpage import NotebookPage
 from crush_kernel.cli.records import KEY, Json, Notebook
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.kernel.outlet import packing_any_text
-from crush_kernel.kernel.pagemessages import TARGET
+from crush_kernel.kernel.pages.messages import TARGET
 
 IMPLEMENTATION: Final = "crush"
 """What our kernel calls itself; only with that one a comm makes sense."""

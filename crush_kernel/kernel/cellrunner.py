@@ -32,24 +32,25 @@ from crush_kernel.history.notebook import RECORD_MIME_TYPE
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.session import CellUpdate
 from crush_kernel.history.turn import Turn, TurnState
-from crush_kernel.kernel import completion, inspection, undocommands
+from crush_kernel.kernel import completion, inspection
 from crush_kernel.kernel.bridge import Engine, Mailbox, call_main
 from crush_kernel.kernel.cells import Command, Empty, Prompt, Shell, parse_cell
-from crush_kernel.kernel.commandcall import CommandCall
-from crush_kernel.kernel.commands import COMMANDS, NEW, run_command
+from crush_kernel.kernel.commands import undo
+from crush_kernel.kernel.commands.call import CommandCall
+from crush_kernel.kernel.commands.table import COMMANDS, NEW, run_command
+from crush_kernel.kernel.commands.window import COMPACT
 from crush_kernel.kernel.display import FrontEnd, TurnDisplay
 from crush_kernel.kernel.keeping import CellKeeper
 from crush_kernel.kernel.logs import attach_log
 from crush_kernel.kernel.mirror import Mirror
-from crush_kernel.kernel.openpages import Busy, OpenPages
 from crush_kernel.kernel.outlet import Outlet
-from crush_kernel.kernel.pagemessages import client_of
-from crush_kernel.kernel.pages import Pages
+from crush_kernel.kernel.pages.messages import client_of
+from crush_kernel.kernel.pages.opennotebook import Busy, OpenPages
+from crush_kernel.kernel.pages.pages import Pages
 from crush_kernel.kernel.redactedevent import redacted_form, redacted_request
 from crush_kernel.kernel.render import FooterFacts, Rendered, failure, notice
 from crush_kernel.kernel.shellcell import ShellOutput
 from crush_kernel.kernel.steering import steering_offered
-from crush_kernel.kernel.windowcommands import COMPACT
 from crush_kernel.messages import JsonObject
 from crush_kernel.permissions.gate import Answer, Asker, DenyAll
 from crush_kernel.permissions.rules import PermissionRequest
@@ -338,7 +339,7 @@ class CellRunner:
         if name == COMPACT:
             await self._compact(arguments, cell)
             return
-        if name in (undocommands.UNDO, undocommands.REDO):
+        if name in (undo.UNDO, undo.REDO):
             await self._rewind(name, arguments, cell)
             return
         if name not in COMMANDS and (skill := await self._skill(name)):
@@ -385,7 +386,7 @@ class CellRunner:
     async def _rewind(self, name: str, arguments: str, cell: "_Cell") -> None:
         async def prepare() -> Rewinding:
             await self._runtime.load(cell.cell_id)
-            return await undocommands.prepare(self._runtime, name, arguments)
+            return await undo.prepare(self._runtime, name, arguments)
 
         try:
             rewinding = await self._on_engine(prepare)
@@ -395,9 +396,7 @@ class CellRunner:
             raise
         await self._begin(cell)
         turn_id = cell.keeper.turn_id
-        done = await self._on_engine(
-            partial(undocommands.carry_out, self._runtime, rewinding, turn_id)
-        )
+        done = await self._on_engine(partial(undo.carry_out, self._runtime, rewinding, turn_id))
         show(done, cell, self._record(cell))
 
     async def _shell(self, command: str, cell: "_Cell") -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.textfile import decode, detect
-from crush_kernel.kernel.commands import COMMANDS
+from crush_kernel.kernel.commands.table import COMMANDS
 from crush_kernel.kernel.markdown import code_span, escape, fenced
 from crush_kernel.tools.base import AnyTool
 from crush_kernel.tools.paths import PathPolicy

@@ -35,8 +35,8 @@ from crush_kernel.errors import CommandError, CrushKernelError
 from crush_kernel.kernel.bridge import Engine
 from crush_kernel.kernel.mirror import Mirror
 from crush_kernel.kernel.outlet import Outlet, error_content, packing_any_text
-from crush_kernel.kernel.pagemessages import TARGET
-from crush_kernel.kernel.pages import Pages
+from crush_kernel.kernel.pages.messages import TARGET
+from crush_kernel.kernel.pages.pages import Pages
 
 if TYPE_CHECKING:
     # These cost a quarter of a second to import: `_open_runtime` does it on the engine.

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from crush_kernel.kernel.pages import Pages
+from crush_kernel.kernel.pages.pages import Pages
 
 OFFER_AFTER_S = 2.0
 

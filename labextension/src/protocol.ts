@@ -3,7 +3,7 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import { parseOutputs } from './outputs';
 import { isCount, isName, isObject, plainCopy } from './untrusted';
 
-/** The comm that the page opens; `kernel/pagemessages.py` is the other end. */
+/** The comm that the page opens; `kernel/pages/messages.py` is the other end. */
 export const COMM_TARGET = 'crush.notebook';
 
 /** What the metadata of a cell and of the notebook have of ours. */

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crush_kernel.kernel.agentcommands import sections
+from crush_kernel.kernel.commands.agents import sections
 from crush_kernel.prompt.agents import CustomAgent, CustomAgents
 from crush_kernel.prompt.headedfiles import FaultyFile, Override
 from tests.fakes.eventful import settings

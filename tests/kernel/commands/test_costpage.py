@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from crush_kernel.kernel.costpage import MAX_MISSES, cost_page
+from crush_kernel.kernel.commands.costpage import MAX_MISSES, cost_page
 from crush_kernel.messages import Usage
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.providers.cachemisses import Miss

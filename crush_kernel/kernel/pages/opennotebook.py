@@ -15,10 +15,10 @@ from crush_kernel.history.outputs import saved_outputs, without_type
 from crush_kernel.history.session import Session
 from crush_kernel.kernel.bridge import call_main
 from crush_kernel.kernel.mirror import Mirror
-from crush_kernel.kernel.page import Page
-from crush_kernel.kernel.pagemessages import Message, edit_message, look_message
-from crush_kernel.kernel.pagerequests import PageGone
-from crush_kernel.kernel.pages import Pages
+from crush_kernel.kernel.pages.messages import Message, edit_message, look_message
+from crush_kernel.kernel.pages.page import Page
+from crush_kernel.kernel.pages.pages import Pages
+from crush_kernel.kernel.pages.requests import PageGone
 from crush_kernel.messages import JsonObject
 from crush_kernel.tools.notebook.openpage import CellChange, NoPage, PageCell, Refusal
 from crush_kernel.tools.notebook.splice import CellType

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from crush_kernel.kernel.pagemessages import Message
+from crush_kernel.kernel.pages.messages import Message
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from crush_kernel.kernel.mirror import Mirror
-from crush_kernel.kernel.pages import Pages
+from crush_kernel.kernel.pages.pages import Pages
 from tests.fakes.livesession import LiveSession
 from tests.fakes.page import Page
 

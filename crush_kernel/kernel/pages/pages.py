@@ -20,9 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from crush_kernel.kernel.bridge import EngineClosed
 from crush_kernel.kernel.mirror import CellOutputs, Mirror
-from crush_kernel.kernel.notebookplace import NotebookPlace
-from crush_kernel.kernel.page import Comm, Page
-from crush_kernel.kernel.pagemessages import (
+from crush_kernel.kernel.pages.messages import (
     Message,
     client_of,
     contents_of,
@@ -37,7 +35,9 @@ from crush_kernel.kernel.pagemessages import (
     turn_message,
     turn_messages,
 )
-from crush_kernel.kernel.pagerequests import PageAnswer, PageRequests
+from crush_kernel.kernel.pages.page import Comm, Page
+from crush_kernel.kernel.pages.place import NotebookPlace
+from crush_kernel.kernel.pages.requests import PageAnswer, PageRequests
 
 if TYPE_CHECKING:
     # These cost a quarter of a second to import, and no page waits before `kernel_info`.

@@ -15,16 +15,16 @@ from rapidfuzz import process
 
 from crush_kernel import __version__
 from crush_kernel.errors import CommandError
-from crush_kernel.kernel.agentcommands import agents
-from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
-from crush_kernel.kernel.costpage import cost_page
-from crush_kernel.kernel.jobcommands import jobs
-from crush_kernel.kernel.notebookcommands import export, replay, versions
+from crush_kernel.kernel.commands.agents import agents
+from crush_kernel.kernel.commands.call import CommandAnswer, CommandCall
+from crush_kernel.kernel.commands.costpage import cost_page
+from crush_kernel.kernel.commands.jobs import jobs
+from crush_kernel.kernel.commands.notebook import export, replay, versions
+from crush_kernel.kernel.commands.skills import skills
+from crush_kernel.kernel.commands.undo import REDO, UNDO, diff, undo
+from crush_kernel.kernel.commands.window import COMPACT, compact, context, uncompact
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import thousands
-from crush_kernel.kernel.skillcommands import skills
-from crush_kernel.kernel.undocommands import REDO, UNDO, diff, undo
-from crush_kernel.kernel.windowcommands import COMPACT, compact, context, uncompact
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
 

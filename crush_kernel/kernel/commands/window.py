@@ -9,7 +9,7 @@ from typing import Final
 
 from crush_kernel.agent.contents import Contents, Share
 from crush_kernel.errors import CommandError
-from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
+from crush_kernel.kernel.commands.call import CommandAnswer, CommandCall
 from crush_kernel.kernel.plaintext import escape, visible
 from crush_kernel.kernel.render import thousands
 

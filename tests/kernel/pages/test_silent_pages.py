@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from crush_kernel.kernel import pages as module
+from crush_kernel.kernel.pages import pages as module
 from tests.fakes.page import Page
-from tests.kernel.office import WAIT_S, FakeComm, Office
+from tests.kernel.pages.office import WAIT_S, FakeComm, Office
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ It runs on the engine thread.
 from collections.abc import Iterator
 
 from crush_kernel.errors import CommandError, ToolError
-from crush_kernel.kernel.commandcall import CommandCall
+from crush_kernel.kernel.commands.call import CommandCall
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.shell.jobs import Job
 from crush_kernel.tools.commandtext import first_line, state

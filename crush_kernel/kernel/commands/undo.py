@@ -13,9 +13,9 @@ from crush_kernel.errors import CommandError
 from crush_kernel.files.textfile import decode, detect
 from crush_kernel.history.checkpoints import Change, State
 from crush_kernel.history.turn import Turn
-from crush_kernel.kernel.commandcall import CommandCall
+from crush_kernel.kernel.commands.call import CommandCall
+from crush_kernel.kernel.commands.notebook import asked
 from crush_kernel.kernel.markdown import fenced
-from crush_kernel.kernel.notebookcommands import asked
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import Rendered, short, thousands
 from crush_kernel.messages import Message, Text

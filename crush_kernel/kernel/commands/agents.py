@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from crush_kernel.errors import CommandError
-from crush_kernel.kernel.commandcall import CommandCall
+from crush_kernel.kernel.commands.call import CommandCall
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import short
 from crush_kernel.prompt.agents import CustomAgent, CustomAgents

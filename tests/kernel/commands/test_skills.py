@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crush_kernel.kernel.skillcommands import loaded_skills
+from crush_kernel.kernel.commands.skills import loaded_skills
 from crush_kernel.messages import Message, Text, ToolResult
 from crush_kernel.prompt.skilltext import SkillText, invocation
 from tests.fakes.eventful import settings

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from crush_kernel.kernel.mirror import CellOutputs
-from crush_kernel.kernel.pagemessages import Message
+from crush_kernel.kernel.pages.messages import Message
 
 
 class Comm(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from crush_kernel.errors import CommandError
-from crush_kernel.kernel.commandcall import CommandCall
+from crush_kernel.kernel.commands.call import CommandCall
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import short
 from crush_kernel.messages import Message, Text, ToolResult

@@ -16,8 +16,8 @@ import pytest
 from crush_kernel.cli.notebookpage import NotebookPage
 from crush_kernel.history.session import CellUpdate
 from crush_kernel.kernel.mirror import Mirror
-from crush_kernel.kernel.openpages import OpenPages
-from crush_kernel.kernel.pages import LATE, Pages
+from crush_kernel.kernel.pages.opennotebook import OpenPages
+from crush_kernel.kernel.pages.pages import LATE, Pages
 from crush_kernel.tools.notebook.openpage import (
     CellChange,
     CellDeleted,
@@ -29,13 +29,13 @@ from crush_kernel.tools.notebook.openpage import (
     PageCell as ShownCell,
 )
 from tests.fakes.page import Page, PageCell
-from tests.kernel.office import WAIT_S, FakeComm, Office
+from tests.kernel.pages.office import WAIT_S, FakeComm, Office
 
 nbformat: Any = untyped_nbformat
 
 Json = dict[str, Any]
 
-FILE = Path(__file__).parents[2] / "labextension" / "src" / "__tests__" / "messages.json"
+FILE = Path(__file__).parents[3] / "labextension" / "src" / "__tests__" / "messages.json"
 MESSAGES: Json = json.loads(FILE.read_text(encoding="utf-8"))
 ASKED: list[Json] = MESSAGES["asked"]
 FROM_KERNEL: list[Json] = [*MESSAGES["fromKernel"], *MESSAGES["fromKernelToRunners"]]

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from crush_kernel.history.turn import Turn
-from crush_kernel.kernel import notebookcommands
-from crush_kernel.kernel.commandcall import CommandCall
+from crush_kernel.kernel.commands import notebook
+from crush_kernel.kernel.commands.call import CommandCall
 from crush_kernel.messages import Message, Text
 from crush_kernel.runtime import open_runtime
 
@@ -26,7 +26,7 @@ async def test_an_export_that_takes_long_can_be_stopped(
         may_end.wait(10)
         return f"{wanted}: {len(turns)}"
 
-    monkeypatch.setattr(notebookcommands, "exported", slow)
+    monkeypatch.setattr(notebook, "exported", slow)
     environ = {"HOME": str(tmp_path), "CRUSH_MODEL": "offline/offline"}
     async with open_runtime(environ=environ, cwd=tmp_path) as runtime:
         await runtime.begin("a", "ask")
@@ -35,7 +35,7 @@ async def test_an_export_that_takes_long_can_be_stopped(
         try:
             with anyio.fail_after(5):
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(notebookcommands.export, CommandCall("", runtime, "b"))
+                    tasks.start_soon(notebook.export, CommandCall("", runtime, "b"))
                     await anyio.to_thread.run_sync(has_begun.wait)
                     tasks.cancel_scope.cancel()
         finally:

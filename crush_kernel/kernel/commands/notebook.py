@@ -16,7 +16,7 @@ from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.summary import is_summary
 from crush_kernel.history.turn import Turn, source_digest
 from crush_kernel.kernel.cells import Prompt, Shell, cell_text
-from crush_kernel.kernel.commandcall import CommandAnswer, CommandCall
+from crush_kernel.kernel.commands.call import CommandAnswer, CommandCall
 from crush_kernel.kernel.export import FORMATS, export_name, exported
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import short
