@@ -1,6 +1,6 @@
 """Change cells of a notebook in memory, as the kernel asks whose cells are being run.
 
-Pure, but for the notebook, which is changed in place. Source: `kernel.pagemessages`; the
+Pure, but for the notebook, which is changed in place. Source: `kernel.pages.messages`; the
 extension's `celledits.ts` does the same in a browser.
 """
 

@@ -4,7 +4,7 @@ Pure of any transport, with one mutable owner: it speaks the comm `crush.noteboo
 run without a browser. What the kernel sends is written into the notebook at once and
 acknowledged; what makes no sense is passed over, since a later kernel may say more.
 
-Source: the comm's protocol, see `kernel.pagemessages`.
+Source: the comm's protocol, see `kernel.pages.messages`.
 """
 
 from collections.abc import Callable, Iterator
