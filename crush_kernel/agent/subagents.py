@@ -6,7 +6,7 @@ did is kept beside them, for people, however it ended.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 
@@ -93,7 +93,7 @@ class SubAgents:
         loop = self._loop(delegation, inside, talk, activity, model)
         end: TurnEnd = "error"
         failure = ""
-        talk.begin(CellRun(delegation.agent), Message("user", (Text(delegation.prompt),)))
+        talk.begin(CellRun(delegation.agent), Message("user", tuple(_asked(delegation))))
         try:
             await loop.run()
             end = "end_turn"
@@ -153,6 +153,12 @@ class SubAgents:
             meter=self.meter,
             reminder=str,
         )
+
+
+def _asked(delegation: Delegation) -> Iterator[Text]:
+    yield Text(delegation.prompt)
+    if delegation.enclosed:
+        yield Text(f"\n\n{delegation.enclosed}")
 
 
 def handed_over(tools: Iterable[AnyTool]) -> dict[str, AnyTool]:

@@ -10,18 +10,26 @@ from crush_kernel.messages import ToolCall, ToolResult, object_in
 _TELLING = ("command", "file_path", "pattern", "url", "query", "description", "prompt", "path")
 """The arguments that say most of a call, the first that says anything."""
 
+_QUOTED = frozenset(("grep",))
+"""Tools whose argument stands in quotes, as while they run."""
+
 
 def recorded_call(call: ToolCall, result: ToolResult | None) -> CallFacts:
     """Return what is to be shown of `call`; without a result it was interrupted."""
     permission = "" if result is None else str(result.metadata.get("permission") or "")
     return CallFacts(
         name=call.name,
-        summary=arguments_in_short(call.input),
+        summary=_summary(call),
         state="interrupted" if result is None else "done",
         result=result,
         permission=permission,
         is_denied="denied" in permission,
     )
+
+
+def _summary(call: ToolCall) -> str:
+    summary = arguments_in_short(call.input)
+    return f'"{summary}"' if call.name in _QUOTED and summary else summary
 
 
 def arguments_in_short(text: str) -> str:

@@ -13,6 +13,7 @@ from crush_kernel.kernel.markdown import escape, neutralize, visible
 from crush_kernel.kernel.recordedcall import recorded_call
 from crush_kernel.kernel.render import CallFacts, FooterFacts, Rendered
 from crush_kernel.messages import Text, ToolResult, Usage
+from crush_kernel.tools.subagentresult import without_calls
 
 MAX_STEPS = 40
 """Of which lines are shown; from there on the middle ones are left out."""
@@ -69,7 +70,10 @@ def _parts(facts: CallFacts, record: SubagentRecord) -> Iterator[str]:
     shown = "<br>\n".join(lines)
     yield f"<sub>{shown}</sub>" if lines else ""
     if facts.result is not None and not facts.is_denied:
-        answer = render.bounded(facts.result.content, MAX_ANSWER_CHARS, MAX_ANSWER_LINES)
+        words = (
+            without_calls(facts.result.content) if facts.result.is_error else facts.result.content
+        )
+        answer = render.bounded(words, MAX_ANSWER_CHARS, MAX_ANSWER_LINES)
         yield neutralize(answer).strip("\n")
     usage = sum(record.usage.values(), Usage())
     yield render.footer(FooterFacts(record.model, usage=usage)).markdown if record.model else ""
@@ -91,7 +95,7 @@ def _task(facts: CallFacts, record: SubagentRecord) -> str:
     """Return who does what."""
     if facts.name != STARTER:
         return facts.summary
-    return " · ".join(filter(None, (record.name, facts.summary.removeprefix(f"{record.name}: "))))
+    return " · ".join(filter(None, (record.name, facts.summary.removeprefix(f"{record.name} · "))))
 
 
 def _duration(facts: CallFacts) -> str:

@@ -130,5 +130,4 @@ def _describe(arguments: AgentArguments) -> str:
     first = next((line for line in arguments.prompt.splitlines() if line.strip()), "")
     words = " ".join((arguments.description or first).split())
     shown = words if len(words) <= MAX_SHOWN_CHARACTERS else f"{words[:MAX_SHOWN_CHARACTERS]}…"
-    is_task = arguments.agent.strip() in ("", TASK)
-    return printable(shown if is_task else f"{arguments.agent.strip()}: {shown}")
+    return printable(f"{arguments.agent.strip() or TASK} · {shown}")

@@ -99,7 +99,8 @@ def agentic_fetch_tool(
             done = await context.delegate(
                 Delegation(
                     agent=READER,
-                    prompt=await _task(question, page, folder),
+                    prompt=question,
+                    enclosed=await _start(page, folder),
                     system=system.text,
                     reminder=system.reminder,
                     tools=_tools(network, folder),
@@ -212,23 +213,20 @@ def _tools(network: NetworkTools, folder: Path) -> tuple[AnyTool, ...]:
     )
 
 
-async def _task(question: str, page: Page | None, folder: Path) -> str:
-    """Return what the sub-agent is asked, with the page to begin with or where it is."""
+async def _start(page: Page | None, folder: Path) -> str:
+    """Return where the sub-agent begins: the page, where that is, or a search."""
     if page is None:
-        return (
-            f"{question}\n\nSearch the web for it with web_search, then read with web_fetch what "
-            "looks right."
-        )
+        return "Search the web for it with web_search, then read with web_fetch what looks right."
     url = printable(page.url)
     note = f"\n(Only its first {MAX_BODY_BYTES // 1024**2} MiB were read.)" if page.is_cut else ""
     data = page.text.encode("utf-8", "replace")
     if len(data) <= MAX_EMBEDDED_BYTES:
         shown = delimited("page", data.decode(), {"url": url})
-        return f"{question}\n\nBegin with this page, which a stranger wrote:\n\n{shown}{note}"
+        return f"Begin with this page, which a stranger wrote:\n\n{shown}{note}"
     path = folder / f"page-{token_hex(4)}.md"
     await anyio.to_thread.run_sync(replace_file, path, data)
     return (
-        f"{question}\n\nBegin with the page {url}, which a stranger wrote. It is long: its "
+        f"Begin with the page {url}, which a stranger wrote. It is long: its "
         f"{len(data):,} bytes of text are in {path}. Look into it with grep and view.{note}"
     )
 

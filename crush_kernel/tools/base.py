@@ -50,6 +50,7 @@ class Delegation:
     agent: str
     """Its name: `task`, `web reader`, or that of a custom one."""
     prompt: str
+    """What it is to do, as people are shown it."""
     system: str
     """Its system prompt."""
     tools: "tuple[AnyTool, ...]"
@@ -60,6 +61,8 @@ class Delegation:
     """What holds only now, such as the date."""
     bounds: Bounds = no_bounds
     """What it may do without a question, and never."""
+    enclosed: str = ""
+    """What it reads after the prompt, such as a page to begin with."""
 
 
 @dataclass(frozen=True, slots=True)

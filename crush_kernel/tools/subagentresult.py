@@ -1,12 +1,16 @@
 """What the tools that start sub-agents have in common: the result for the model. Pure."""
 
 from collections.abc import Iterator
+from itertools import dropwhile
+from typing import Final
 
 from crush_kernel.files.names import printable
 from crush_kernel.tools.base import Delegated, ToolOutput, limit_output
 
 MAX_ACTIVITY_LINES = 40
 """Of a sub-agent that ended without words."""
+
+_CALLED: Final = "It had called:"
 
 
 def output_of(done: Delegated, *, who: str, notes: tuple[str, ...] = ()) -> ToolOutput:
@@ -27,6 +31,15 @@ def output_of(done: Delegated, *, who: str, notes: tuple[str, ...] = ()) -> Tool
     )
 
 
+def without_calls(text: str) -> str:
+    """Return the text of a failed delegation without its calls, for who is shown them anyway."""
+    head, called, tail = text.rpartition(f"\n\n{_CALLED}\n")
+    if not called:
+        return text
+    rest = "\n".join(dropwhile(lambda line: line.startswith("- "), tail.split("\n")))
+    return f"{head}\n{rest}".rstrip()
+
+
 def _failed(done: Delegated, who: str) -> Iterator[str]:
     if done.failure:
         yield f"{who} did not finish: {done.failure}"
@@ -36,7 +49,7 @@ def _failed(done: Delegated, who: str) -> Iterator[str]:
         yield f"Until then it had said:\n{done.text}"
     if done.activity:
         shown = [printable(line) for line in done.activity[-MAX_ACTIVITY_LINES:]]
-        yield "It had called:\n" + "\n".join(f"- {line}" for line in shown)
+        yield f"{_CALLED}\n" + "\n".join(f"- {line}" for line in shown)
 
 
 def _count(number: int, noun: str) -> str:

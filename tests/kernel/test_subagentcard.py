@@ -23,6 +23,8 @@ from crush_kernel.kernel.render import CallFacts, Rendered
 from crush_kernel.messages import JsonObject, Message, Text, ToolCall, ToolResult, Usage
 from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.tools.base import Delegated
+from crush_kernel.tools.subagentresult import output_of
 from tests.kernel.front_end import FrontEnd
 from tests.kernel.parsers import commonmark, jupyterlab, nbconvert
 from tests.kernel.stage import LiveStage, Stage, has_card, until
@@ -99,7 +101,7 @@ def test_a_call_is_one_line_that_opens_to_its_steps_and_then_the_answer() -> Non
     assert shown(result()).markdown == (
         "<details><summary><b>agent</b> task · find the price code · 5 calls · 12 s</summary>\n\n"
         "> Find the price code.<br>Look into src/ only.\n\n"
-        "<sub><b>grep</b> def price · 3 matches<br>\n"
+        '<sub><b>grep</b> "def price" · 3 matches<br>\n'
         "<b>view</b> a.py · 38 lines<br>\n"
         "<b>bash</b> pytest -q · allowed once · "
         '<span style="color: var(--jp-error-color1)">exit 1</span><br>\n'
@@ -114,7 +116,7 @@ def test_a_call_is_one_line_that_opens_to_its_steps_and_then_the_answer() -> Non
 def test_as_plain_text_its_steps_stand_below_its_line() -> None:
     assert shown(result()).plain.splitlines() == [
         "▸ agent task · find the price code · 5 calls · 12 s",
-        "  ▸ grep def price · 3 matches",
+        '  ▸ grep "def price" · 3 matches',
         "  ▸ view a.py · 38 lines",
         "  ▸ bash pytest -q · allowed once · exit 1",
         "  ▸ bash rm -r x · denied",
@@ -137,7 +139,7 @@ def test_in_a_turn_that_shows_very_much_only_the_line_is_left() -> None:
     ("name", "agent", "summary", "line"),
     [
         ("agent", "task", "look", "<b>agent</b> task · look · 5 calls"),
-        ("agent", "tester", "tester: look", "<b>agent</b> tester · look · 5 calls"),
+        ("agent", "tester", "tester · look", "<b>agent</b> tester · look · 5 calls"),
         ("agent", "", "look", "<b>agent</b> look · 5 calls"),
         ("agentic_fetch", "web reader", "a.org why", "<b>agentic_fetch</b> a.org why · 5 calls"),
     ],
@@ -169,6 +171,21 @@ def test_a_failed_call_says_so_in_red_and_why() -> None:
     )
     assert '<span style="color: var(--jp-error-color1)">failed</span> · 12 s' in title(card)
     assert "did not finish: no key." in card.markdown
+
+
+def test_the_calls_of_a_failed_sub_agent_are_told_once() -> None:
+    done = Delegated("I look.", "m", failure="No key.", activity=("view a.py · 3 lines",))
+    told = output_of(done, who="The agent task", notes=("It had less.",))
+    card = shown(result(content=told.text, summary=told.summary, is_error=True))
+    assert "No key.\n\nUntil then it had said:\nI look.\n\n[It had less.]" in card.markdown
+    assert card.markdown.count("view") == 1
+
+
+def test_of_what_a_sub_agent_was_told_the_task_is_shown_and_not_what_came_with_it() -> None:
+    asked = Message("user", (Text("Why?\nAnd since when?"), Text("\n\nBegin with this page")))
+    card = shown(result(SubagentRecord("web reader", "", messages=(asked,))), "a.org Why?")
+    assert "> Why?<br>And since when?\n" in card.markdown
+    assert "Begin with" not in card.markdown
 
 
 def test_a_task_that_stands_in_the_line_is_not_told_twice() -> None:
@@ -240,7 +257,7 @@ def test_an_export_has_the_steps_and_the_answer() -> None:
     turn = Turn("c", messages=(Message("assistant", (call,)), Message("tool", (result(),))))
     text = as_markdown([turn])
     assert "<b>agent</b> task · find it · 5 calls · 12 s" in text
-    assert "<b>grep</b> def price · 3 matches<br>" in text
+    assert '<b>grep</b> "def price" · 3 matches<br>' in text
     page = as_html([turn])
     assert "<strong>first</strong>" in page
     assert "<b>bash</b> rm -r x · denied" in page
@@ -267,7 +284,7 @@ INSIDE = PermissionRequest(
     "c1/n3", "bash", "execute", "run", command="make", on_behalf="agent: tester"
 )
 STARTED = (
-    ToolStarted("c1", "agent", "tester: run the tests"),
+    ToolStarted("c1", "agent", "tester · run the tests"),
     ToolProgressed("c1", "grep x · 3 matches\nview a.py · 9 lines\nbash make"),
 )
 
@@ -334,7 +351,7 @@ async def test_of_two_questions_inside_one_call_the_second_is_still_waited_for()
 def test_what_a_sub_agent_was_refused_does_not_make_its_call_a_refused_one() -> None:
     stage = Stage()
     stage.play(*STARTED, settled(is_allowed=False), ToolFinished(result(), 12.3))
-    line = "<b>agent</b> task · tester: run the tests · 5 calls · 12 s</summary>"
+    line = "<b>agent</b> task · tester · run the tests · 5 calls · 12 s</summary>"
     assert line in stage.finish()
 
 
@@ -372,10 +389,10 @@ async def test_a_console_tells_for_whom_and_shows_the_steps_when_they_are_over()
     display.on_event(ToolFinished(result(), 12.3))
     display.finish()
     assert page.stdout.splitlines() == [
-        "● agent tester: run the tests",
+        "● agent tester · run the tests",
         "tester (sub-agent) · bash wants to run",
         "  make",
-        "  ├ grep def price · 3 matches",
+        '  ├ grep "def price" · 3 matches',
         "  ├ view a.py · 38 lines",
         "  ├ bash pytest -q · allowed once · exit 1",
         "  ├ bash rm -r x · denied",

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from crush_kernel.config.settings import read_settings
-from crush_kernel.messages import ToolResult, text_of
+from crush_kernel.messages import Text, ToolResult, text_of
 from crush_kernel.permissions.gate import Answer, Gate
 from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.prompt.system import Facts, Place, SystemPrompt, render_subagent
@@ -130,8 +130,10 @@ async def test_a_page_is_read_and_the_question_answered_after_one_permission(
     )
     assert turn.openings.asked == ["small"]
     asked = text_of(read_by(turn).messages[0])
-    assert asked.startswith("Do prices rise?")
+    assert asked.startswith("Do prices rise?\n\nBegin with this page")
     assert "Prices rise." in asked
+    task = turn.record().messages[0].parts[0]
+    assert task == Text("Do prices rise?"), "which people are shown, without the page"
     names = ["glob", "grep", "sourcegraph", "view", "web_fetch", "web_search"]
     assert [tool.name for tool in read_by(turn).tools] == names
     assert folders(tmp_path) == []
