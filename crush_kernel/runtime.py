@@ -41,12 +41,12 @@ from crush_kernel.history.journal.journal import Journal
 from crush_kernel.history.journal.replay import CUT_SHORT
 from crush_kernel.history.notebook import NotebookContents
 from crush_kernel.history.notebookfile import path_in, path_told, read_notebook_file
-from crush_kernel.history.ownership import user_mark
 from crush_kernel.history.redactedstream import RedactedStream, redacted_so_far
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.session import CellUpdate, Session
 from crush_kernel.history.summary import is_summary
 from crush_kernel.history.turn import TurnState
+from crush_kernel.history.usermark import user_mark
 from crush_kernel.messages import Message, ShellCommand, Text
 from crush_kernel.permissions.gate import Gate
 from crush_kernel.prompt.prompts import Prompts, open_prompts

@@ -1,4 +1,4 @@
-"""Who may write: one kernel per session, and one user's journal per folder.
+"""Who may write: one kernel per session, one process at a time where two would be in the way.
 
 A session belongs to the process that holds the lock on a file made for it. The operating
 system lets go of the lock when the process dies, however it dies, so nothing has to be
@@ -9,8 +9,6 @@ Source: flock(2); Microsoft C runtime, `_locking`.
 """
 
 import os
-import re
-import secrets
 import sys
 import time
 from collections.abc import Generator
@@ -20,13 +18,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from crush_kernel.history.folder import make_folder, make_private, open_own
+from crush_kernel.history.folder import make_folder, make_private
 
 LOCKS_NAME: Final = "locks"
-
-MARK_NAME: Final = "journal-mark"
-
-_MARK = re.compile(r"[0-9a-f]{32}")
 
 _POLL_S = 0.01
 
@@ -105,38 +99,6 @@ def alone(directory: Path, name: str, *, wait_s: float) -> Generator[None]:
     finally:
         if lock is not None:
             lock.release()
-
-
-def user_mark(directory: Path) -> str:
-    """Return what tells this user's journals from those that a repository brings along.
-
-    A random text, the same in all kernels of the user; empty if none can be kept. Never
-    raises.
-
-    Args:
-        directory: the user's own data directory; made if it is missing.
-    """
-    path = directory / MARK_NAME
-    with suppress(OSError, UnicodeError):
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not path.exists():
-            _write_mark(path)
-        text = path.read_text(encoding="ascii")[:64].strip()
-        return text if _MARK.fullmatch(text) else ""
-    return ""
-
-
-def _write_mark(path: Path) -> None:
-    """Write a new mark, unless another kernel is faster."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = open_own(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    try:
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(f"{secrets.token_hex(16)}\n")
-        with suppress(FileExistsError):
-            path.hardlink_to(draft)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _try(path: Path) -> FileLock | None:

@@ -92,7 +92,7 @@ class Journal:
             directory: the project's data directory; made when needed, its parents never.
             clean: takes the secrets out of everything that is stored.
             mark: tells the user's own journals from one that a repository brings along, see
-                `ownership.user_mark`; empty takes any.
+                `usermark.user_mark`; empty takes any.
         """
         return cls(directory, Database(directory / FILE_NAME, mark=mark), clean=clean)
 
