@@ -8,7 +8,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from crush_kernel.prompt.git import Git, git_environment
+from crush_kernel.prompt.git import Git
+from crush_kernel.prompt.gitcommand import git_environment
 from crush_kernel.prompt.gitfacts import GitAnswer, GitFacts, describe_git
 from tests.fakes.workcopy import ENVIRON, git, make_repository
 

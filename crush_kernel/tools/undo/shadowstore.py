@@ -24,7 +24,7 @@ from typing import Final
 from crush_kernel.files.opening import open_real
 from crush_kernel.history.folder import make_folder
 from crush_kernel.history.ownership import alone
-from crush_kernel.prompt.git import git_environment
+from crush_kernel.prompt.gitcommand import git_environment
 from crush_kernel.tools.paths import reason
 
 FOLDER_NAME: Final = "shadow.git"
