@@ -33,6 +33,15 @@ class TextFormat:
         return f"{self.encoding} with BOM" if self.bom else self.encoding
 
 
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What the bytes of a text file say, and how."""
+
+    format: TextFormat
+    text: str
+    """Without the byte-order mark, newlines as they are."""
+
+
 NEW_FILE = TextFormat()
 """How a file that does not exist yet is written."""
 
@@ -75,6 +84,19 @@ def detect(data: bytes, *, is_head: bool = False) -> TextFormat | None:
         is_head: whether `data` may end in the middle of a character. `decode` takes such a
             head too, if its length is a multiple of four.
     """
+    decoded = _decoded(data, is_head=is_head)
+    return None if decoded is None else decoded.format
+
+
+def detect_and_decode(data: bytes) -> Decoded | None:
+    """Return what `detect` and `decode` make of a whole file, or `None` if it is binary.
+
+    It takes half the time of both, which counts where a file is large.
+    """
+    return _decoded(data, is_head=False)
+
+
+def _decoded(data: bytes, *, is_head: bool) -> Decoded | None:
     for mark, encoding, width in _MARKS:
         if data.startswith(mark):
             text_format = TextFormat(encoding=encoding, bom=mark)
@@ -140,8 +162,8 @@ def _errors(text_format: TextFormat) -> str:
     return "surrogatepass" if is_wide else "surrogateescape"
 
 
-def _checked(data: bytes, text_format: TextFormat) -> TextFormat | None:
-    """Return `text_format` with its newline, or `None` if it would lose or invent bytes."""
+def _checked(data: bytes, text_format: TextFormat) -> Decoded | None:
+    """Return what `data` says in that format, `None` if it would lose or invent bytes."""
     try:
         text = decode(data, text_format)
         # In UTF-8, ASCII can only be written as it is.
@@ -151,7 +173,7 @@ def _checked(data: bytes, text_format: TextFormat) -> TextFormat | None:
         return None
     if not is_lossless or "\0" in text:
         return None
-    return replace(text_format, newline=newline_of(text))
+    return Decoded(replace(text_format, newline=newline_of(text)), text)
 
 
 def _is_utf8(data: bytes, *, is_head: bool) -> bool:

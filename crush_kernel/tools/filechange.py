@@ -17,8 +17,7 @@ from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
 from crush_kernel.files.textfile import (
     NEW_FILE,
-    decode,
-    detect,
+    detect_and_decode,
     encode,
     has_undecoded_bytes,
     shown,
@@ -121,20 +120,19 @@ class Files:
         notes = _link_notes(file_path, target, self.paths.cwd)
         if file is None:
             return Snapshot(target, None, "", NEW_FILE, WHOLE, (*notes, *_folder_notes(target)))
-        if (text_format := detect(file.data)) is None:
+        if (decoded := detect_and_decode(file.data)) is None:
             raise ToolError(
                 f"{target.shown} is a binary file of {len(file.data)} bytes; only text can be "
                 "edited here."
             )
         if file.hard_links > 1:
             notes += (f"{file.hard_links} hard links: the other names keep the old content",)
-        text = decode(file.data, text_format)
         return Snapshot(
             target=target,
             data=file.data,
-            text=text,
-            text_format=text_format,
-            known=knowledge(self.tracker, target, file.data, text, file.stamp),
+            text=decoded.text,
+            text_format=decoded.format,
+            known=knowledge(self.tracker, target, file.data, decoded.text, file.stamp),
             notes=notes,
         )
 

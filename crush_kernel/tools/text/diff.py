@@ -65,9 +65,9 @@ def _different(old: str, new: str) -> tuple[int, list[str], list[str]]:
     split into lines nor compared by them.
     """
     head = _start_of_context(old, _common_start(old, new))
-    old, new, skipped = old[head:], new[head:], old.count("\n", 0, head)
-    tail = _end_of_context(old, _common_end(old, new))
-    return skipped, _lines(old[: len(old) - tail]), _lines(new[: len(new) - tail])
+    tail = _end_of_context(old, _common_end(old, new, head))
+    before, after = old[head : len(old) - tail], new[head : len(new) - tail]
+    return old.count("\n", 0, head), _lines(before), _lines(after)
 
 
 def _common_start(old: str, new: str) -> int:
@@ -83,9 +83,9 @@ def _common_start(old: str, new: str) -> int:
     return start
 
 
-def _common_end(old: str, new: str) -> int:
-    """Return how many characters both end with."""
-    length, size = 0, min(len(old), len(new))
+def _common_end(old: str, new: str, head: int) -> int:
+    """Return how many characters both end with, apart from the first `head`."""
+    length, size = 0, min(len(old), len(new)) - head
     step = _STEP
     while step:
         end = min(length + step, size)
