@@ -70,6 +70,8 @@ class RequestEncoder:
         self._info = info
         self._use_cache = use_cache
         self._history = EncodedHistory(self._encode)
+        self._specs: tuple[tuple[ToolSpec, ...], tuple[str, ...]] = ((), ())
+        """The tools of the last request that had any, and their JSON."""
 
     def encode(self, request: ModelRequest) -> bytes:
         """Return the JSON of `request`. What `request` no longer holds is forgotten."""
@@ -115,13 +117,20 @@ class RequestEncoder:
         A history with calls in it is refused where no tools are defined. A request without
         tools therefore names those in the history, and they are forbidden.
         """
-        tools = sorted(request.tools, key=lambda tool: tool.name) or [
-            ToolSpec(name, "", {"type": "object"}) for name in _called(request.messages)
-        ]
-        specs = [_dumps(_tool(tool)) for tool in tools]
+        if request.tools:
+            specs = list(self._specs_of(request.tools))
+        else:
+            names = _called(request.messages)
+            specs = [_dumps(_tool(ToolSpec(name, "", {"type": "object"}))) for name in names]
         if specs and self._use_cache:
             specs[-1] = _marked(specs[-1])
         return specs
+
+    def _specs_of(self, tools: tuple[ToolSpec, ...]) -> tuple[str, ...]:
+        if self._specs[0] != tools:
+            in_order = sorted(tools, key=lambda tool: tool.name)
+            self._specs = (tools, tuple(_dumps(_tool(tool)) for tool in in_order))
+        return self._specs[1]
 
     def _encode(self, group: Group) -> bytes:
         blocks = [block for _, block in self._blocks(group)]
