@@ -25,7 +25,9 @@ from anyio.abc import TaskGroup
 from anyio.to_thread import run_sync
 
 from crush_kernel.history.journal.fileversions import Content, FileChange
-from crush_kernel.tools.undo.shadow import Found, Shadow, ShadowFailed
+from crush_kernel.tools.undo.lastlook import Found
+from crush_kernel.tools.undo.shadow import Shadow
+from crush_kernel.tools.undo.shadowstore import ShadowFailed
 
 logger = logging.getLogger(__name__)
 
@@ -236,7 +238,7 @@ class Worktree:
         if self._due_turn != turn_id:
             self._due_turn = turn_id
             if self._shadow is not None:
-                self._shadow.mark_turn(turn_id)
+                self._shadow.last.mark_turn(turn_id)
 
     def _refresh(self, turn_id: str) -> None:
         """Look before a command of a turn."""
@@ -259,7 +261,7 @@ class Worktree:
             self._failure = str(error)
             return False
         self._shadow = shadow
-        self._due_turn = self._due_turn or shadow.open_turn
+        self._due_turn = self._due_turn or shadow.last.open_turn
         return True
 
     def _look(self, turn_id: str) -> None:
@@ -282,7 +284,7 @@ class Worktree:
         if self._due_turn == turn_id and not self._running:
             self._due_turn = ""
             if turn_id:
-                shadow.mark_turn("")
+                shadow.last.mark_turn("")
 
     def _look_once(self, shadow: Shadow, turn_id: str) -> bool:
         """Look and count; return whether there may be more to see."""
