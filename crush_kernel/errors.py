@@ -5,6 +5,7 @@
     CrushKernelError
     ├── ConfigError                    the user's settings cannot be used
     ├── CommandError                   a `/command` cannot be carried out
+    │   └── NothingToDo                there is nothing that it could do, which is no failure
     ├── ProviderError                  the model provider failed
     │   ├── AuthenticationFailed       key missing, wrong or without rights
     │   ├── QuotaExceeded              out of credit; waiting does not help
@@ -56,6 +57,10 @@ class ConfigError(CrushKernelError):
 
 class CommandError(CrushKernelError):
     """A `/command` cannot be carried out."""
+
+
+class NothingToDo(CommandError):
+    """All that a `/command` would do is done already: its cell says so, and has not failed."""
 
 
 class ProviderError(CrushKernelError):

@@ -69,7 +69,8 @@ def _parts(facts: CallFacts, record: SubagentRecord) -> Iterator[str]:
     lines = _middle_out([render.call_title(each) for each in calls], MAX_STEPS)
     shown = "<br>\n".join(lines)
     yield f"<sub>{shown}</sub>" if lines else ""
-    if facts.result is not None and not facts.is_denied:
+    # Of what was stopped, the line says it and the steps are shown: the rest is for the model.
+    if facts.result is not None and not facts.is_denied and record.end != "interrupted":
         words = (
             without_calls(facts.result.content) if facts.result.is_error else facts.result.content
         )

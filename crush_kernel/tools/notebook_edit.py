@@ -89,7 +89,7 @@ def _propose(before: Snapshot, arguments: NotebookEditArguments, new_id: NewId) 
     former = None if before.data is None else "" if is_empty else listing(notebook)
     return Proposal(
         text,
-        verb="create" if before.data is None else f"{arguments.action} a cell of",
+        verb="create" if before.data is None else arguments.deed,
         report=report,
         compared=(former, listing(read_notebook(text))),
     )

@@ -29,6 +29,11 @@ _ENDS: Final = {
     "running": "running",
 }
 
+_COMMANDS: Final = {
+    source_digest(text): text for text in ("/undo", "/undo force", "/redo", "/redo force")
+}
+"""Cells whose turns say something else, by the digest of their text."""
+
 
 async def replay(call: CommandCall) -> CommandAnswer:
     """Show again what the turn above has shown, or the nth turn from the top."""
@@ -151,6 +156,8 @@ def _row(stored: StoredTurn, turn: Turn | None, current: Turn) -> str:
 
 def asked(turn: Turn) -> str:
     """Return the text of the cell that made `turn`, as far as its messages tell."""
+    if command := _COMMANDS.get(turn.source):
+        return command
     prompt = next((message for message in turn.messages if not is_summary(message)), None)
     if prompt is None and turn.messages:
         return "/compact"

@@ -4,7 +4,7 @@
 They run on the engine thread.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
 from anyio.to_thread import run_sync
@@ -68,7 +68,7 @@ async def carry_out(runtime: Runtime, rewinding: Rewinding, turn_id: str) -> Ren
     (clean,) = runtime.session.redactor.redact_messages((message,))
     talk.append(clean)
     talk.end("end_turn")
-    notes = (*_uncovered(runtime, rewinding), *runtime.rewind.worktree.notes())
+    notes = (*_uncovered(runtime, rewinding), *runtime.rewind.worktree.news())
     return _shown(rewinding.kind, name, rewound, notes)
 
 
@@ -78,20 +78,21 @@ async def diff(call: CommandCall) -> str:
     await runtime.load(call.cell_id)
     rewind = runtime.rewind
     if call.arguments == "all":
-        title, changes = "since the first change that is known", await rewind.all_changes()
+        when, changes = "since the first change that is known", await rewind.all_changes()
     elif call.arguments:
         turn = _nth(call)
-        title = f"in turn {call.arguments}: {escape(short(asked(turn)))}"
+        when = f"in turn {call.arguments}: “{short(asked(turn))}”"
         changes = (await rewind.changes()).get(turn.id, ())
     else:
         by_turn = await rewind.changes()
         last = next(reversed(by_turn), "")
-        title = f"in the last turn that changed any: {escape(_name(runtime, last))}"
+        when = f"in the last turn that changed any: “{_name(runtime, last)}”"
         changes = by_turn.get(last, ())
-    notes = runtime.rewind.worktree.notes()
+    worktree = rewind.worktree
+    notes = worktree.notes() if call.arguments == "all" else worktree.news()
     if not changes:
         return "\n\n".join(("No file has changed.", *_small(notes)))
-    return await run_sync(_diff_page, runtime, title, changes, notes)
+    return await run_sync(_diff_page, runtime, when, changes, notes)
 
 
 def _nth(call: CommandCall) -> Turn:
@@ -121,9 +122,9 @@ def _name(runtime: Runtime, turn_id: str) -> str:
 def _said(kind: str, name: str, rewound: Rewound) -> str:
     """Return what the model reads about it."""
     if kind == "undo":
-        head = f"I have taken back what was done to files in the turn {name!r} (/undo)."
+        head = f"/undo: I have taken back what was done to files in the turn {name!r}."
     else:
-        head = f"I have brought back what was done to files in the turn {name!r} (/redo)."
+        head = f"/redo: I have brought back what was done to files in the turn {name!r}."
     lines = [head, *_list("These files have changed by that:", rewound.done)]
     lines += _list("These stay as they were:", rewound.left)
     return "\n".join(lines)
@@ -170,9 +171,7 @@ def _uncovered(runtime: Runtime, rewinding: Rewinding) -> Iterator[str]:
 # A diff
 
 
-def _diff_page(
-    runtime: Runtime, title: str, changes: Iterable[Change], notes: Iterable[str]
-) -> str:
+def _diff_page(runtime: Runtime, when: str, changes: Iterable[Change], notes: Iterable[str]) -> str:
     parts: list[str] = []
     added = removed = 0
     room = MAX_ALL_CHARS
@@ -190,8 +189,16 @@ def _diff_page(
             note = f"\n\n… {thousands(rest)} characters more" if rest else ""
             head += f"\n\n{fenced(cut.rstrip(), 'diff')}{note}"
         parts.append(head)
-    files = "1 file" if len(changes) == 1 else f"{len(changes)} files"
-    return "\n\n".join((f"{files} changed {title}, +{added} −{removed}", *parts, *_small(notes)))
+    head = f"{_counted(changes)} changed, +{added} −{removed}, {when}"
+    return "\n\n".join((escape(head), *parts, *_small(notes)))
+
+
+def _counted(changes: Sequence[Change]) -> str:
+    """Return how many files and folders there are, in words."""
+    left = [change.after or change.before for change in changes]
+    folders = sum(state is not None and state.kind == "folder" for state in left)
+    counts = (("file", len(changes) - folders), ("folder", folders))
+    return " and ".join(f"{n} {noun}" + "s" * (n != 1) for noun, n in counts if n)
 
 
 def _file_diff(runtime: Runtime, change: Change, shown: str) -> tuple[str, int, int]:
@@ -227,6 +234,6 @@ def _in_words(change: Change) -> str:
         return "made" if after is None or after.kind != "folder" else "folder made"
     if after is None:
         return "folder deleted" if before.kind == "folder" else "deleted"
-    if before.content == after.content and before.kind != after.kind:
+    if before.content and before.content == after.content and before.kind != after.kind:
         return "executable now" if after.kind == "program" else "not executable any more"
     return f"changed, {change.reason or 'not as text'}"

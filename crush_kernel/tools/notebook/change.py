@@ -42,6 +42,11 @@ class NotebookEditArguments(Arguments):
         description="For insert and replace. Empty for a code cell, or for the type that it has.",
     )
 
+    @property
+    def deed(self) -> str:
+        """What is to be done, in words before the name of the notebook."""
+        return f"{self.action} a cell {'into' if self.action == 'insert' else 'of'}"
+
 
 def require_fitting(arguments: NotebookEditArguments) -> None:
     """Refuse what can only be a slip: an action without its cell or its source.

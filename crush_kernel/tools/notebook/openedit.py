@@ -107,7 +107,7 @@ async def edit_open_notebook(
             call_id=context.call_id,
             tool=NOTEBOOK_TOOL,
             action="write",
-            title=f"{arguments.action} a cell of {target.shown}",
+            title=f"{arguments.deed} {target.shown}",
             paths=(target.path,),
             is_outside=target.is_outside,
             diff=diff.text,

@@ -15,7 +15,7 @@ from typing import Final, Literal
 from anyio import get_cancelled_exc_class
 from anyio.to_thread import run_sync
 
-from crush_kernel.errors import CommandError, ToolError
+from crush_kernel.errors import CommandError, NothingToDo, ToolError
 from crush_kernel.files.names import printable
 from crush_kernel.history.checkpoints import (
     Action,
@@ -87,7 +87,8 @@ class Rewind:
         """Return what an undo or a redo would do now.
 
         Raises:
-            CommandError: there is nothing to take back, or there are conflicts.
+            NothingToDo: there is nothing to take back.
+            CommandError: there are conflicts.
         """
         return await run_sync(self._prepare, kind, is_forced)
 
@@ -177,16 +178,17 @@ class Rewind:
         is_folder = any(state is not None and state.kind == "folder" for state in states)
         return self.shown(action.path) + ("/" if is_folder else "")
 
-    def _nothing(self, kind: str, *, is_any: bool) -> CommandError:
+    def _nothing(self, kind: str, *, is_any: bool) -> NothingToDo:
         if kind == "redo":
-            return CommandError(
-                "There is no /undo to take back.", hint="/redo takes back the last /undo."
+            return NothingToDo(
+                "There is no `/undo` to take back.", hint="`/redo` takes back the last `/undo`."
             )
-        notes = " ".join(self.worktree.notes())
         if is_any:
-            return CommandError("Everything is taken back already.", hint="/redo takes that back.")
-        return CommandError(
-            "No turn of this notebook has changed any file that is known here.", hint=notes
+            return NothingToDo("Everything is taken back already.", hint="`/redo` takes that back.")
+        return NothingToDo(
+            "There is nothing to take back: no turn of this notebook is known to have changed a "
+            "file.",
+            hint=" ".join(self.worktree.notes()),
         )
 
     def _conflict(self, kind: str, planned: Plan) -> CommandError:

@@ -85,6 +85,7 @@ class Worktree:
         self.turn_id = ""
         """Of the turn that runs."""
         self._record = record
+        self._told: frozenset[str] = frozenset()
         self._has_jobs = has_jobs
         self.tasks = tasks
         """Where looks run that nobody waits for."""
@@ -159,11 +160,21 @@ class Worktree:
         notes: list[str] = []
         if shadow is not None and shadow.nested:
             names = ", ".join(sorted(shadow.nested)[:5])
-            notes.append(f"Repositories inside the project are not covered: {names}.")
+            notes.append(f"What commands do to repositories inside is not covered: {names}.")
         if shadow is not None and (count := shadow.uncovered_files):
             files = "1 file is" if count == 1 else f"{count} files are"
-            notes.append(f"{files} too large or cannot be read, and not covered.")
+            what = "it" if count == 1 else "them"
+            notes.append(
+                f"{files} too large or cannot be read: what commands do to {what} is not covered."
+            )
         return tuple(notes)
+
+    def news(self) -> tuple[str, ...]:
+        """Return the notes that this has not returned before: once is enough for people."""
+        notes = self.notes()
+        new = tuple(note for note in notes if note not in self._told)
+        self._told = frozenset(notes)
+        return new
 
     def is_covered(self, turn_id: str) -> bool:
         """Return whether all looks before the commands of a turn were in time."""

@@ -82,7 +82,9 @@ def test_turns_are_taken_back_to_the_same_bytes_and_the_model_knows(desk: Desk) 
     cell = run(tab, "d", "/undo")
     assert "Make it." in cell.shown
     assert tree(desk) == trees[0]
-    assert "taken back already" in refused(tab, "e", "/undo")
+    cell = run(tab, "e", "/undo")
+    assert "taken back already" in cell.shown
+    assert cell.turn is None
 
     desk.provider.play(say("I see."))
     run(tab, "f", "What now?")
@@ -93,7 +95,7 @@ def test_turns_are_taken_back_to_the_same_bytes_and_the_model_knows(desk: Desk) 
     assert tree(desk) == trees[1]
     run(tab, "h", "/redo")
     assert tree(desk) == trees[2]
-    assert "no /undo to take back" in refused(tab, "i", "/redo")
+    assert "no `/undo` to take back" in run(tab, "i", "/redo").shown
 
 
 def test_an_undo_outlives_the_kernel(desk: Desk) -> None:
@@ -140,6 +142,7 @@ def test_a_diff_shows_a_turn_or_all_of_them(desk: Desk) -> None:
     run(tab, "b", "Edit it.")
     run(tab, "c", "!rm src/price.py; echo 1 > made; printf '\\0\\1' > bytes; chmod +x run.sh")
     last = run(tab, "d", "/diff").shown
+    assert "4 files changed, +1 −2, in the last turn that changed any: “!rm src/price.py;" in last
     assert "-price = 1" in last
     assert "+++ /dev/null" in last
     assert "+1" in last
@@ -153,6 +156,32 @@ def test_a_diff_shows_a_turn_or_all_of_them(desk: Desk) -> None:
     assert "+echo walk" in everything
     assert "-price = 1" in everything
     assert "no turn" in refused(tab, "g", "/diff 9")
+
+
+def test_a_diff_counts_folders_apart_and_names_what_was_brought_back_by_its_command(
+    desk: Desk,
+) -> None:
+    tab = desk.open(start(desk), desk.page(*"abcd"))
+    run(tab, "a", "!mkdir made; echo 1 > made/one")
+    run(tab, "b", "/undo")
+    run(tab, "c", "/redo")
+    shown = run(tab, "d", "/diff").shown
+    assert "1 file and 1 folder changed, +1 −0, in the last turn that changed any: “/redo”" in shown
+
+
+def test_what_is_not_covered_is_told_once_and_with_everything(desk: Desk) -> None:
+    with (desk.cwd / "large").open("wb") as file:
+        file.truncate(10_000_001)
+    tab = desk.open(start(desk), desk.page(*"abcde"))
+    note = "1 file is too large or cannot be read: what commands do to it is not covered."
+    run(tab, "a", "!echo x >> large; echo 1 > one")
+    assert note in run(tab, "b", "/diff").shown
+    shown = run(tab, "c", "/undo").shown
+    assert note not in shown
+    assert "it is larger than 10 MB" in shown
+    shown = run(tab, "d", "/diff all").shown
+    assert note in shown
+    assert "changed, it is larger than 10 MB" in shown
 
 
 def test_what_a_killed_kernel_had_begun_counts_to_the_turn_that_was_cut_short(desk: Desk) -> None:

@@ -261,7 +261,8 @@ async def test_the_user_is_asked_with_the_cells_that_change(
     changed = [line for line in request.diff.splitlines()[2:] if line[0] in "+-" and line[1:]]
     assert changed == diff
     assert (request.action, request.paths, request.notes) == ("write", (desk.path,), notes)
-    assert request.title == f"{action} a cell of open.ipynb"
+    where = "into" if action == "insert" else "of"
+    assert request.title == f"{action} a cell {where} open.ipynb"
     assert desk.page.changes == []
 
 
