@@ -19,6 +19,7 @@ from anyio.abc import TaskGroup
 
 from crush_kernel.prompt.gitcommand import GitCommands
 from crush_kernel.prompt.gitfacts import COMMITS, GitAnswer, GitFacts
+from crush_kernel.prompt.githead import Head, read_head
 from crush_kernel.prompt.place import is_work_tree
 
 PATIENCE_S = 0.01
@@ -65,6 +66,8 @@ class Git:
         self._run = GitCommands(cwd, project_root, environ).run
         self._filters: tuple[tuple[object, ...], Mapping[str, str]] | None = None
         """What switches filters off, and the state of the configuration that it was made from."""
+        self._log: tuple[Head, GitAnswer] | None = None
+        """The last commits, and where they were read."""
         self._latest: GitFacts | None = None
         self._latest_s = 0.0
         """When that was asked for."""
@@ -121,12 +124,22 @@ class Git:
         answers: dict[str, GitAnswer] = {}
 
         async def log() -> None:
-            answers["log"] = await self._run(*_LOG)
+            answers["log"] = await self._commits()
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(log)
             answers["status"] = await self._status()
         return GitFacts(**answers)
+
+    async def _commits(self) -> GitAnswer:
+        head = read_head(self._root)
+        if self._log is not None and self._log[0] == head:
+            return self._log[1]
+        answer = await self._run(*_LOG)
+        # Nobody knows which commits were read while it moved.
+        is_kept = head is not None and not answer.failure and read_head(self._root) == head
+        self._log = (head, answer) if head is not None and is_kept else None
+        return answer
 
     async def _status(self) -> GitAnswer:
         switches = await self._switches()

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
+from anyio.to_thread import run_sync
 
 from crush_kernel.files.names import printable
 from crush_kernel.prompt.gitfacts import GitAnswer
@@ -84,7 +85,9 @@ class GitCommands:
         place = f"--work-tree={self._root}"
         command = [self._program, *_OPTIONS, place, *arguments]
         try:
-            process = _start(command, cwd=self._cwd, env={**self._environ, **(env or {})})
+            # In a thread, since the start of a process takes milliseconds.
+            environ = {**self._environ, **(env or {})}
+            process = await run_sync(lambda: _start(command, cwd=self._cwd, env=environ))
         except (OSError, ValueError) as error:
             logger.warning("git cannot be started: %s", error)
             return GitAnswer(failure=f"git cannot be started: {error}.")

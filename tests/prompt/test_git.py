@@ -293,6 +293,72 @@ async def test_a_turn_hears_of_what_git_says_when_it_begins(tmp_path: Path) -> N
     assert "?? new" in describe_git(news.facts)
 
 
+def commit(folder: Path) -> None:
+    git(folder, "commit", "--quiet", "--allow-empty", "--message", "another")
+
+
+def pack_and_commit(folder: Path) -> None:
+    git(folder, "pack-refs", "--all")
+    commit(folder)
+
+
+def replace_commit(folder: Path) -> None:
+    git(folder, "replace", "HEAD", "HEAD~1")
+
+
+MOVES: dict[str, Callable[[Path], object]] = {
+    "nothing": lambda folder: folder,
+    "commit": commit,
+    "commit of a packed branch": pack_and_commit,
+    "packed": lambda folder: git(folder, "pack-refs", "--all"),
+    "reset": lambda folder: git(folder, "reset", "--quiet", "--hard", "HEAD~1"),
+    "other branch": lambda folder: git(folder, "switch", "--quiet", "older"),
+    "detached": lambda folder: git(folder, "switch", "--quiet", "--detach", "older"),
+    "no commit": lambda folder: git(folder, "switch", "--quiet", "--orphan", "empty"),
+    "another in its place": replace_commit,
+    "less of the history": lambda folder: (folder / ".git/shallow").write_text(
+        git(folder, "rev-parse", "HEAD") + "\n"
+    ),
+    "no HEAD": lambda folder: (folder / ".git/HEAD").unlink(),
+}
+
+
+@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
+@pytest.mark.parametrize("begins", ["as it is", "packed", "detached"])
+async def test_the_last_commits_are_those_that_git_would_tell_now(
+    tmp_path: Path, begins: str, move: Callable[[Path], object]
+) -> None:
+    folder = make_repository(tmp_path, "one", "two", "three")
+    git(folder, "branch", "older", "HEAD~1")
+    if begins != "as it is":
+        MOVES[begins](folder)
+    asking = Git(cwd=folder, project_root=folder, environ=ENVIRON)
+    await asking.facts()
+    move(folder)
+    asked_afresh = Git(cwd=folder, project_root=folder, environ=ENVIRON)
+    assert (await asking.facts()).log == (await asked_afresh.facts()).log
+
+
+async def test_git_is_not_asked_for_the_commits_that_are_known(tmp_path: Path) -> None:
+    folder = make_repository(tmp_path / "repository", "one")
+    tool = tmp_path / "bin/git"
+    tool.parent.mkdir()
+    tool.write_text(
+        f'#!/bin/sh\necho " $@ " >> "{tmp_path}/asked"\nPATH={ENVIRON["PATH"]} exec git "$@"\n',
+        encoding="utf-8",
+    )
+    tool.chmod(0o755)
+    environ = ENVIRON | {"PATH": f"{tool.parent}:{ENVIRON['PATH']}"}
+    asking = Git(cwd=folder, project_root=folder, environ=environ)
+    told = {describe_git(await asking.facts()) for _ in range(3)}
+    asked = (tmp_path / "asked").read_text(encoding="utf-8").splitlines()
+    assert len(told) == 1
+    assert [sum(f" {command} " in line for line in asked) for command in ("log", "status")] == [
+        1,
+        3,
+    ]
+
+
 async def test_nothing_is_told_of_a_folder_without_git(tmp_path: Path) -> None:
     asking = Git(cwd=tmp_path, project_root=tmp_path, environ=ENVIRON)
     async with anyio.create_task_group() as tasks:
