@@ -174,9 +174,15 @@ def _faults(error: ValidationError) -> Iterator[str]:
     faults = error.errors(include_url=False, include_input=False)
     for fault in faults[:MAX_FAULTS]:
         place = ".".join(map(str, fault["loc"])) or "the arguments"
-        yield f"{printable(place[:_MAX_NAME_CHARACTERS])}: {fault['msg']}"
+        yield f"{printable(place[:_MAX_NAME_CHARACTERS])}: {_in_words_of_json(fault['msg'])}"
     if len(faults) > MAX_FAULTS:
         yield f"and {len(faults) - MAX_FAULTS:,} more"
+
+
+def _in_words_of_json(message: str) -> str:
+    return (
+        message.replace("tuple", "list").replace("Tuple", "List").replace(" after validation", "")
+    )
 
 
 def _described(tool: AnyTool, arguments: Arguments) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from anyio.to_thread import run_sync
 from pydantic import ConfigDict, Field
@@ -36,6 +36,7 @@ from crush_kernel.tools.commandtext import (
     outcome,
 )
 from crush_kernel.tools.filechange import OpenNotebook, no_notebook
+from crush_kernel.tools.inrange import IN_RANGE
 from crush_kernel.tools.notebook.steer import States, named_notebooks, states_of, steering_notes
 from crush_kernel.tools.paths import PathPolicy, Target, reason
 
@@ -94,15 +95,12 @@ class BashArguments(Arguments):
     run_in_background: bool = Field(
         default=False, description="Do not wait: for servers and what else does not end by itself"
     )
-    auto_background_after: int = Field(
+    auto_background_after: Annotated[int, Field(le=MAX_S), IN_RANGE] = Field(
         default=AUTO_BACKGROUND_S,
-        le=MAX_S,
         description="How long to wait before the command goes on in the background, in seconds",
     )
-    timeout: int | None = Field(
+    timeout: Annotated[int, Field(ge=1, le=MAX_S), IN_RANGE] | None = Field(
         default=None,
-        ge=1,
-        le=MAX_S,
         description="When to stop it, in seconds, also in the background; by default never",
     )
 

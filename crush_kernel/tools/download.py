@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
 import anyio
 from anyio.to_thread import run_sync
@@ -25,6 +25,7 @@ from crush_kernel.tools.base import (
 from crush_kernel.tools.diskfile import MAX_EDIT_BYTES, read_file, require_writable
 from crush_kernel.tools.filechange import OpenNotebook, no_notebook
 from crush_kernel.tools.incoming import Incoming
+from crush_kernel.tools.inrange import IN_RANGE
 from crush_kernel.tools.paths import PathPolicy, Target, kind_of
 from crush_kernel.tools.web.inquiry import Answer, Inquiry, Web
 from crush_kernel.tools.web.leave import ask_leave
@@ -44,8 +45,8 @@ class DownloadArguments(Arguments):
 
     url: str = Field(description="The full URL, http:// or https://.")
     file_path: str = Field(description="The file to save to, relative to the working directory.")
-    timeout: int = Field(
-        default=DEFAULT_TIMEOUT_S, ge=1, le=MAX_TIMEOUT_S, description="When to give up, seconds."
+    timeout: Annotated[int, Field(ge=1, le=MAX_TIMEOUT_S), IN_RANGE] = Field(
+        default=DEFAULT_TIMEOUT_S, description="When to give up, seconds."
     )
 
 

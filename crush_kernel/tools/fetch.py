@@ -15,6 +15,7 @@ from crush_kernel.tools.base import (
     ToolOutput,
     description_of,
 )
+from crush_kernel.tools.inrange import IN_RANGE
 from crush_kernel.tools.web.inquiry import Inquiry, Web
 from crush_kernel.tools.web.leave import ask_leave
 from crush_kernel.tools.web.reading import MAX_BODY_BYTES, Page, PageFormat, read_page
@@ -36,8 +37,8 @@ class FetchArguments(Arguments):
     format: Annotated[PageFormat, BeforeValidator(_lower)] = Field(
         default="markdown", description="What a web page is to come as."
     )
-    timeout: int = Field(
-        default=DEFAULT_TIMEOUT_S, ge=1, le=MAX_TIMEOUT_S, description="When to give up, seconds."
+    timeout: Annotated[int, Field(ge=1, le=MAX_TIMEOUT_S), IN_RANGE] = Field(
+        default=DEFAULT_TIMEOUT_S, description="When to give up, seconds."
     )
 
 

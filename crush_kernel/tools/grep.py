@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import Annotated
 
 import anyio.to_thread
 from pydantic import Field
@@ -27,6 +28,7 @@ from crush_kernel.tools.base import (
     ToolOutput,
     description_of,
 )
+from crush_kernel.tools.inrange import IN_RANGE
 from crush_kernel.tools.paths import PathPolicy, Target, kind_of
 from crush_kernel.tools.search.candidates import Selection
 from crush_kernel.tools.search.files import (
@@ -71,8 +73,8 @@ class GrepArguments(Arguments):
     include: str = Field(default="", description="Only files like this glob, such as *.{ts,tsx}.")
     literal_text: bool = Field(default=False, description="Take the pattern as plain text.")
     case_insensitive: bool = Field(default=False, description="Ignore upper and lower case.")
-    context: int = Field(
-        default=0, ge=0, le=MAX_CONTEXT, description="Lines to show around each match."
+    context: Annotated[int, Field(ge=0, le=MAX_CONTEXT), IN_RANGE] = Field(
+        default=0, description="Lines to show around each match."
     )
     files_only: bool = Field(default=False, description="Show names of files, not lines.")
 

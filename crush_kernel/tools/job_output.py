@@ -1,6 +1,7 @@
 """The `job_output` tool: what a command in the background has printed since the last look."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 from pydantic import Field
 
@@ -24,6 +25,7 @@ from crush_kernel.tools.commandtext import (
     outcome,
     state,
 )
+from crush_kernel.tools.inrange import IN_RANGE
 
 DEFAULT_WAIT_S = 60
 MAX_WAIT_S = 600
@@ -38,16 +40,12 @@ class JobOutputArguments(Arguments):
 
     shell_id: str = Field(description="The job's id, such as 001")
     wait: bool = Field(default=False, description="Wait until the job has ended")
-    timeout: int = Field(
+    timeout: Annotated[int, Field(ge=1, le=MAX_WAIT_S), IN_RANGE] = Field(
         default=DEFAULT_WAIT_S,
-        ge=1,
-        le=MAX_WAIT_S,
         description="How long to wait at most, in seconds; the job goes on after that",
     )
-    tail: int | None = Field(
+    tail: Annotated[int, Field(ge=1, le=MAX_TAIL_LINES), IN_RANGE] | None = Field(
         default=None,
-        ge=1,
-        le=MAX_TAIL_LINES,
         description="Show only so many last lines, also those that were read before",
     )
 

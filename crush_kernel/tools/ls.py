@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Annotated
 
 import anyio.from_thread
 import anyio.to_thread
@@ -29,6 +30,7 @@ from crush_kernel.tools.base import (
     ToolOutput,
     description_of,
 )
+from crush_kernel.tools.inrange import IN_RANGE
 from crush_kernel.tools.paths import PathPolicy, Target, reason
 from crush_kernel.tools.search.files import TIMEOUT_S, counted, place, understand, with_notes
 from crush_kernel.tools.search.globs import Glob, anywhere
@@ -49,8 +51,8 @@ class LsArguments(Arguments):
     ignore: tuple[str, ...] = Field(
         default=(), max_length=MAX_GLOBS, description="Globs of what to leave out, too."
     )
-    depth: int | None = Field(
-        default=None, ge=1, description="Levels to list: 1 is the folder alone. Default: all."
+    depth: Annotated[int, Field(ge=1), IN_RANGE] | None = Field(
+        default=None, description="Levels to list: 1 is the folder alone. Default: all."
     )
 
 

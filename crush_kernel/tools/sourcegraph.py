@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -18,6 +18,7 @@ from crush_kernel.tools.base import (
     description_of,
     limit_output,
 )
+from crush_kernel.tools.inrange import IN_RANGE
 from crush_kernel.tools.web.inquiry import Answer, Inquiry, Visit, Web
 from crush_kernel.tools.web.reading import read_bytes
 from crush_kernel.tools.web.urls import parse_url
@@ -58,12 +59,14 @@ class SourcegraphArguments(Arguments):
     """What to search for."""
 
     query: str = Field(description="In Sourcegraph's syntax, such as `lang:go repo:kubernetes x`.")
-    count: int = Field(default=DEFAULT_COUNT, ge=1, le=MAX_COUNT, description="Files at most.")
-    context_window: int = Field(
-        default=DEFAULT_CONTEXT, ge=0, le=MAX_CONTEXT, description="Lines around each match."
+    count: Annotated[int, Field(ge=1, le=MAX_COUNT), IN_RANGE] = Field(
+        default=DEFAULT_COUNT, description="Files at most."
     )
-    timeout: int = Field(
-        default=DEFAULT_TIMEOUT_S, ge=1, le=MAX_TIMEOUT_S, description="When to give up, seconds."
+    context_window: Annotated[int, Field(ge=0, le=MAX_CONTEXT), IN_RANGE] = Field(
+        default=DEFAULT_CONTEXT, description="Lines around each match."
+    )
+    timeout: Annotated[int, Field(ge=1, le=MAX_TIMEOUT_S), IN_RANGE] = Field(
+        default=DEFAULT_TIMEOUT_S, description="When to give up, seconds."
     )
 
 

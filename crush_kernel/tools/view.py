@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import anyio.to_thread
 from pydantic import Field
@@ -33,6 +33,7 @@ from crush_kernel.tools.filecontent import (
     read_content,
     require_regular,
 )
+from crush_kernel.tools.inrange import IN_RANGE
 from crush_kernel.tools.media.admission import MAX_FILE_BYTES
 from crush_kernel.tools.media.view import Sight, show_media
 from crush_kernel.tools.notebook.openpage import NoPage
@@ -65,8 +66,8 @@ class ViewArguments(Arguments):
         ge=0,
         description="Lines to skip, of a notebook cells, of a PDF pages; 0 starts at the first.",
     )
-    limit: int = Field(
-        default=DEFAULT_LINES, ge=1, description="Lines, cells or pages to read at most."
+    limit: Annotated[int, Field(ge=1), IN_RANGE] = Field(
+        default=DEFAULT_LINES, description="Lines, cells or pages to read at most."
     )
 
     @property

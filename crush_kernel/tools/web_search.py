@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Annotated, Final
 
 import anyio
 from pydantic import Field
@@ -17,6 +17,7 @@ from crush_kernel.tools.base import (
     ToolOutput,
     description_of,
 )
+from crush_kernel.tools.inrange import IN_RANGE
 from crush_kernel.tools.web.backends import Backend, Result
 from crush_kernel.tools.web.content import read_body
 from crush_kernel.tools.web.inquiry import Answer, Inquiry, Visit, Web
@@ -34,7 +35,9 @@ class WebSearchArguments(Arguments):
     """What to search for."""
 
     query: str = Field(description="What to search for: a few words.")
-    max_results: int = Field(default=DEFAULT_RESULTS, ge=1, le=MAX_RESULTS, description="At most.")
+    max_results: Annotated[int, Field(ge=1, le=MAX_RESULTS), IN_RANGE] = Field(
+        default=DEFAULT_RESULTS, description="At most."
+    )
 
 
 def web_search_tool(

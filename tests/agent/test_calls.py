@@ -113,7 +113,18 @@ async def test_what_can_be_meant_in_one_way_only_is_taken_so(
         pytest.param(
             "sample", '{"text": "a", "flag": "maybe"}', "flag: Input", id="no truth value"
         ),
-        pytest.param("sample", '{"text": "a", "names": "b"}', "names: Input", id="text for a list"),
+        pytest.param(
+            "sample",
+            '{"text": "a", "names": "b"}',
+            "names: Input should be a valid list",
+            id="text for a list",
+        ),
+        pytest.param(
+            "sample",
+            json.dumps({"text": "a", "names": ["b"] * 10}),
+            "names: List should have at most 9 items, not 10.",
+            id="a long list",
+        ),
         pytest.param("sample", '{"text": "a", "names": [1]}', "names.0: Input", id="within a list"),
         pytest.param(
             "sample",

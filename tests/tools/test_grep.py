@@ -318,8 +318,7 @@ async def test_the_users_own_ripgrep_settings_do_not_count(
     "arguments",
     [
         {},
-        {"pattern": "x", "context": -1},
-        {"pattern": "x", "context": 99},
+        {"pattern": "x", "context": "some"},
         {"pattern": "x", "A": 3},
     ],
 )

@@ -23,8 +23,6 @@ from crush_kernel.tools.bash import AUTO_BACKGROUND_S, STARTUP_S, BashArguments,
 from crush_kernel.tools.commandtext import job_lines
 from crush_kernel.tools.job_kill import JobKillArguments, job_kill_tool
 from crush_kernel.tools.job_output import (
-    MAX_TAIL_LINES,
-    MAX_WAIT_S,
     NO_NEW_OUTPUT,
     JobOutputArguments,
     job_output_tool,
@@ -293,10 +291,7 @@ async def test_the_model_is_told_of_jobs_a_line_each_of_many_some(
     [
         pytest.param(JobOutputArguments, {}, id="no id"),
         pytest.param(JobOutputArguments, {"shell_id": 1}, id="a number as id"),
-        pytest.param(JobOutputArguments, {"shell_id": "1", "timeout": 0}, id="no time"),
-        pytest.param(JobOutputArguments, {"shell_id": "1", "timeout": MAX_WAIT_S + 1}, id="long"),
-        pytest.param(JobOutputArguments, {"shell_id": "1", "tail": 0}, id="no lines"),
-        pytest.param(JobOutputArguments, {"shell_id": "1", "tail": MAX_TAIL_LINES + 1}, id="lines"),
+        pytest.param(JobOutputArguments, {"shell_id": "1", "timeout": "long"}, id="no number"),
         pytest.param(JobOutputArguments, {"shell_id": "1", "since": 3}, id="unknown name"),
         pytest.param(JobKillArguments, {}, id="nothing to kill"),
         pytest.param(JobKillArguments, {"shell_id": "1", "signal": 9}, id="not offered"),

@@ -218,7 +218,7 @@ async def test_a_missing_folder_outside_is_not_asked_about(root: Path) -> None:
     assert fake.requests == []
 
 
-@pytest.mark.parametrize("arguments", [{"depth": 0}, {"path": 3}, {"recursive": True}])
+@pytest.mark.parametrize("arguments", [{"depth": "all"}, {"path": 3}, {"recursive": True}])
 def test_bad_arguments_are_refused(arguments: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         LsArguments.model_validate(arguments)

@@ -545,7 +545,6 @@ async def test_reading_ends_soon_after_it_is_cancelled() -> None:
     "arguments",
     [
         pytest.param({"file_path": "a", "offset": -1}, id="negative offset"),
-        pytest.param({"file_path": "a", "limit": 0}, id="no lines"),
         pytest.param({}, id="no path"),
         pytest.param({"file_path": "a", "lines": 3}, id="unknown argument"),
     ],
