@@ -137,6 +137,10 @@ class Engine(Generic[R]):
         """
         return EngineCall(self._started(), function)
 
+    async def run(self, function: Callable[[], Awaitable[T]]) -> T:
+        """Run `function` on the engine and return what it returns; see `EngineCall.result`."""
+        return await self.call(function).result()
+
     def close(self) -> None:
         """Close the runtime and end the thread; safe to repeat.
 

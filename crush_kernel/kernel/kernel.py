@@ -19,7 +19,7 @@ import inspect
 import logging
 import os
 import signal
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from fnmatch import fnmatch
 from functools import partial
@@ -85,7 +85,7 @@ class CrushKernel(Kernel):
             self.shell_handlers[kind] = getattr(self.comm_manager, kind)
         self._engine = Engine["Runtime"](partial(_open_runtime, Path.cwd()))
         self._mirror = Mirror()
-        self._pages = Pages(self._session, self._on_engine, self._mirror)
+        self._pages = Pages(self._session, self._engine.run, self._mirror)
         self.comm_manager.register_target(TARGET, self._pages.on_open)
         self._runner: CellRunner | None = None
         self._cell_turn = asyncio.Lock()
@@ -309,7 +309,7 @@ class CrushKernel(Kernel):
     async def do_complete(self, code: str, cursor_pos: int) -> Reply:
         """Complete `/` commands and `@` files."""
         runner = await self._ready()
-        return await runner.complete(code, cursor_pos)
+        return await runner.editor.complete(code, cursor_pos)
 
     async def do_inspect(
         self,
@@ -320,7 +320,7 @@ class CrushKernel(Kernel):
     ) -> Reply:
         """Say what the `@file`, tool or command under the cursor is."""
         runner = await self._ready()
-        return await runner.inspect(code, cursor_pos)
+        return await runner.editor.inspect(code, cursor_pos)
 
     async def do_is_complete(self, code: str) -> Reply:
         """Say whether a console may send: a trailing backslash or an open fence asks for more."""
@@ -380,9 +380,6 @@ class CrushKernel(Kernel):
 
     async def _session(self) -> "Session":
         return (await self._engine.runtime()).session
-
-    async def _on_engine(self, work: Callable[[], Awaitable[T]]) -> T:
-        return await self._engine.call(work).result()
 
 
 def _name(cell_id: object) -> str:
