@@ -1,17 +1,25 @@
 """What is left out, held against git and ripgrep."""
 
+import fnmatch
 import os
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crush_kernel.tools.base import AnyTool, erase
+from crush_kernel.tools.glob import glob_tool
+from crush_kernel.tools.grep import grep_tool
+from crush_kernel.tools.ls import ls_tool
+from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.search.ignore import LEFT_OUT, MAX_RULES, IgnoreRules, parse_rules
 from crush_kernel.tools.search.ripgrep import find_ripgrep
+from tests.fakes.tool_context import tool_context
 
 
 def write(root: Path, files: dict[str, str]) -> None:
@@ -164,6 +172,75 @@ def test_walking_and_searching_see_the_same_wherever_they_start(  # noqa: PLR091
     start = root / base if (root / base).is_dir() else root
     assert seen_by_us(start, root) == seen_by_ripgrep(start, root)
     shutil.rmtree(top)
+
+
+GLOBS = st.lists(
+    st.sampled_from(["**", "*", "a", "*.log", "dir", ".*", "?"]), min_size=1, max_size=3
+)
+
+
+async def told(tool: AnyTool, **arguments: str | bool) -> list[str]:
+    """Return the lines that `tool` answers with, without its remarks."""
+    output = await tool.run(tool.arguments.model_validate(arguments), tool_context().context)
+    lines = output.text.partition("\n\n[")[0].split("\n")
+    return [] if lines[0].startswith("No ") else lines
+
+
+def files_of(tree: list[str]) -> Iterator[str]:
+    """Yield the files in what `ls` answers, by their paths."""
+    folders: list[str] = []
+    for line in tree[1:]:
+        name = line.lstrip(" ")
+        folders[(len(line) - len(name)) // 2 - 1 :] = [name]
+        if not name.endswith("/"):
+            yield "".join(folders)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
+@given(
+    files=st.lists(PATHS, min_size=1, max_size=8),
+    rules=st.dictionaries(FOLDERS, RULES, max_size=3),
+    pattern=GLOBS,
+)
+def test_the_tools_answer_with_what_git_sees(
+    tmp_path_factory: pytest.TempPathFactory,
+    files: list[str],
+    rules: dict[str, str],
+    pattern: list[str],
+) -> None:
+    root = Path(os.path.realpath(tmp_path_factory.mktemp("repository")))
+    git(root, "init", "-q")
+    make_tree(root, files, rules, ".gitignore")
+    for path in files[::2]:
+        if (root / path).is_file():
+            write(root, {path: "text\nwith a needle\n"})
+    expected = seen_by_git(root)
+    needles = {name for name in expected if "needle" in (root / name).read_text("utf-8")}
+    paths = PathPolicy(root=root, cwd=root)
+
+    async def check() -> None:
+        listed = await told(erase(ls_tool(paths)))
+        assert set(files_of(listed)) == expected
+        globbed = await told(erase(glob_tool(paths)), pattern="/".join(pattern))
+        assert sorted(globbed) == sorted(
+            name for name in expected if matches_parts(pattern, name.split("/"))
+        )
+        found = await told(erase(grep_tool(paths)), pattern="needle", files_only=True)
+        assert sorted(found) == sorted(needles)
+
+    anyio.run(check)
+    shutil.rmtree(root)
+
+
+def matches_parts(pattern: list[str], path: list[str]) -> bool:
+    """Match part by part, in the plainest way; a last `**` takes files, never nothing."""
+    if not pattern or not path:
+        return not pattern and not path
+    if pattern[0] != "**":
+        return fnmatch.fnmatchcase(path[0], pattern[0]) and matches_parts(pattern[1:], path[1:])
+    rest = pattern[1:]
+    return not rest or matches_parts(rest, path) or matches_parts(pattern, path[1:])
 
 
 def both(base: Path, root: Path) -> set[str]:

@@ -1,7 +1,7 @@
 """Find and replace: exact, unique, literal, and careful with whitespace."""
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from crush_kernel.tools.text.lineset import LineChange, LineSet
@@ -428,6 +428,56 @@ def test_a_corrected_edit_nests_as_it_was_meant(
     )
     if isinstance(outcome, Replaced) and outcome.is_reindented:
         assert outcome.text == f"{around}{block(unit, base, is_new=True)}\n"
+
+
+@given(
+    depths=st.lists(st.integers(0, 3), min_size=1, max_size=5),
+    base=st.integers(0, 2),
+    unit=units,
+    unit_said=units,
+)
+def test_other_words_in_the_same_nesting_are_always_put_in_place(
+    depths: list[int], base: int, unit: str, unit_said: str
+) -> None:
+    def block(unit: str, base: int, word: str) -> str:
+        rows = (unit * (base + depth) + f"{word} {n}" for n, depth in enumerate(depths))
+        return "\n".join(rows)
+
+    old, new = block(unit_said, 0, "row"), block(unit_said, 0, "new")
+    text = f"above\n{block(unit, base, 'row')}\nbelow\n"
+    assert replaced(text, old, new) == text.replace("row", "new")
+
+
+ROWS = st.tuples(
+    st.sampled_from(["", " ", "  ", "    ", "\t", "\t\t", " \t"]),
+    st.sampled_from(["", "a", "b", "a b", "if a:"]),
+    st.sampled_from(["", " ", "\t"]),
+)
+BLOCKS = st.lists(ROWS.map("".join), min_size=1, max_size=4)
+
+
+@settings(max_examples=500)
+@given(before=BLOCKS, rows=st.lists(ROWS, min_size=1, max_size=3), after=BLOCKS, data=st.data())
+def test_a_correction_is_of_the_only_lines_that_are_the_same_but_for_outer_whitespace(
+    before: list[str], rows: list[tuple[str, str, str]], after: list[str], data: st.DataObject
+) -> None:
+    lines = [*before, *("".join(row) for row in rows), *after]
+    said = [
+        data.draw(ROWS.map(lambda row, word=word: row[0] + word + row[2])) for _, word, _ in rows
+    ]
+    new = data.draw(BLOCKS)
+    assume(said[-1] and new != [""])
+    outcome = replace_text("\n".join(lines), "\n".join(said), "\n".join(new), replace_all=False)
+    if not isinstance(outcome, Replaced) or not outcome.is_reindented:
+        return
+    count, bare = len(said), [line.strip() for line in lines]
+    wanted = [line.strip() for line in said]
+    [place] = (at for at in range(len(lines)) if bare[at : at + count] == wanted)
+    result = outcome.text.split("\n")
+    end = len(result) - (len(lines) - place - count)
+    assert result[:place] == lines[:place]
+    assert result[end:] == lines[place + count :]
+    assert [line.strip() for line in result[place:end]] == [line.strip() for line in new]
 
 
 def test_a_miss_shows_the_closest_lines_verbatim() -> None:
