@@ -103,7 +103,7 @@ def test_the_tour_with_every_edit_allowed(kernel: RunningKernel, copy: Path) -> 
     assert "Taken back: “In tour/price.py, raise" in undo
     assert "`tour/price.py` · restored" in undo
     assert "edited `tour/price.py`" in reopen
-    assert "`/undo: I have taken back" in reopen
+    assert "`/undo` – you have taken back" in reopen
     assert text(copy, "tour/price.py") == text(SOURCE, "tour/price.py")
 
 

@@ -29,6 +29,9 @@ _PAST = {
 }
 """What each tool is said to have done; any other is said to have been called."""
 
+_REWOUND = re.compile(r"(/undo|/redo): I have (taken|brought) back ")
+"""How the message begins that tells of the command."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answered:
@@ -160,6 +163,8 @@ def _turns(messages: tuple[Message, ...]) -> list[CurrentTurn]:
 
 def _turn_line(turn: CurrentTurn) -> str:
     asked = in_code(shortened(turn.prompt, _MAX_PROMPT_CHARS))
+    if rewound := _REWOUND.match(turn.prompt):
+        return f"{in_code(rewound[1])} – you have {rewound[2]} back what a turn had done to files."
     if not turn.exchanges:
         return asked
     done = [_deed(answered) for answered in turn.answers]
