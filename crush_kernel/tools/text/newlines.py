@@ -114,9 +114,30 @@ def _spliced_mixed(text: str, edits: Sequence[Edit], newlines: list[str]) -> str
         pieces.append(_spelled(before, newlines[passed:first]))
         passed = first + old.count("\n")
         near = newlines[max(0, first - 1)] if first else newlines[0]
-        pieces.append(_spelled(edit.text, _paired(old, edit.text, newlines[first:passed], near)))
+        spelled = _paired(old, edit.text, newlines[first:passed], near)
+        pieces.append(_spelled(edit.text, _apart(edit.text, spelled)))
         position = edit.end
-    return "".join((*pieces, _spelled(text[position:], newlines[passed:])))
+    pieces.append(_spelled(text[position:], newlines[passed:]))
+    return _joined(pieces)
+
+
+def _apart(text: str, newlines: list[str]) -> list[str]:
+    """Return `newlines` of `text` with none that would be one with the CR right before it."""
+    lines = text.split("\n")
+    return [
+        "\r\n" if newline == "\n" and index and not lines[index] and near == "\r" else newline
+        for index, (near, newline) in enumerate(zip(("", *newlines), newlines, strict=False))
+    ]
+
+
+def _joined(pieces: Sequence[str]) -> str:
+    """Return `pieces` in a row; an LF at the border of two is not made part of a CRLF."""
+    text: list[str] = []
+    for piece in filter(None, pieces):
+        if piece[0] == "\n" and text and text[-1][-1] == "\r":
+            text.append("\r")
+        text.append(piece)
+    return "".join(text)
 
 
 def _spelled(text: str, newlines: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Find and replace: exact, unique, literal, and careful with whitespace."""
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from crush_kernel.tools.text.lineset import LineChange, LineSet
@@ -29,6 +29,8 @@ def rejected(text: str, old: str, new: str, *, replace_all: bool = False) -> str
 
 
 @given(mixed_texts, mixed_texts, mixed_texts, replacements)
+@example("", "\ra\n", "", "\n\n")
+@example("\r", "a", "\nb", "")
 def test_a_unique_edit_changes_its_place_and_nothing_else(
     before: str, old: str, after: str, new: str
 ) -> None:
@@ -41,7 +43,7 @@ def test_a_unique_edit_changes_its_place_and_nothing_else(
     result = replaced(text, plain_old, new)
     assert result.startswith(before)
     assert result.endswith(after)
-    assert normalize(result[len(before) : len(result) - len(after)]) == new
+    assert normalize(result) == normalize(before) + new + normalize(after)
 
 
 @given(st.lists(mixed_texts, min_size=2, max_size=4), st.text("ab(\n", min_size=1), replacements)
