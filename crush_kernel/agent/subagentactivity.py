@@ -18,6 +18,7 @@ from crush_kernel.agent.events import (
     ToolStarted,
 )
 from crush_kernel.messages import ToolResult
+from crush_kernel.wording import clipped
 
 MAX_LINE_CHARS = 160
 SHOWN_LINES = 8
@@ -79,5 +80,4 @@ class Activity:
 
 
 def _line(text: str) -> str:
-    line = " ".join(text[: 4 * MAX_LINE_CHARS].split())
-    return line if len(line) <= MAX_LINE_CHARS else f"{line[: MAX_LINE_CHARS - 1]}…"
+    return clipped(" ".join(text[: 4 * MAX_LINE_CHARS].split()), MAX_LINE_CHARS)

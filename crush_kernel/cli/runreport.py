@@ -30,6 +30,7 @@ from crush_kernel.cli.turnnews import line
 from crush_kernel.kernel.plaintext import visible
 from crush_kernel.kernel.render import duration, thousands
 from crush_kernel.messages import object_in
+from crush_kernel.wording import counted
 
 TITLE_CHARS = 76
 """Of a line in a terminal, so that a cell stays one."""
@@ -141,7 +142,7 @@ def _of_tool(event: ToolCalled | ToolAnswered | SubagentCalled | PermissionDenie
 
 def _started(event: Started) -> str:
     target = "" if event.output == event.notebook else f" to {visible(event.output)}"
-    count = _counted(event.cells, "cell")
+    count = counted(event.cells, "cell")
     return f"{visible(event.notebook)}{target}: {count}, kernel {visible(event.kernel)}"
 
 
@@ -171,7 +172,7 @@ def _finished(event: Finished) -> Iterator[str]:
     if event.message:
         yield f"✗ {line(event.message, 400)}"
     words = [
-        f"{_counted(event.ran, 'cell')} run" if event.ran else "Nothing to run",
+        f"{counted(event.ran, 'cell')} run" if event.ran else "Nothing to run",
         f"{event.up_to_date} up to date" if event.up_to_date else "",
         f"{event.failed} failed" if event.failed else "",
         f"{event.denied} denied" if event.denied else "",
@@ -180,7 +181,7 @@ def _finished(event: Finished) -> Iterator[str]:
     yield " · ".join(filter(None, (", ".join(filter(None, words)), *tail)))
     if event.written:
         yield (
-            f"{_counted(event.written, 'cell')} written by the model in this run: read what they "
+            f"{counted(event.written, 'cell')} written by the model in this run: read what they "
             "say, then run the notebook again to run them."
         )
     if event.denied:
@@ -199,7 +200,3 @@ def _used(usage: Mapping[str, int]) -> str:
         return ""
     guess = "~" if usage.get("is_estimated") else ""
     return f"{guess}{thousands(read)} in {guess}{thousands(written)} out"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

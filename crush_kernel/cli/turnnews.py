@@ -21,6 +21,7 @@ from crush_kernel.history.turn import Turn
 from crush_kernel.kernel.plaintext import visible
 from crush_kernel.messages import Message, ToolResult, calls_of, text_of
 from crush_kernel.messages import Text as TextPart
+from crush_kernel.wording import clipped
 
 MAX_TEXT_CHARS = 100_000
 MAX_INPUT_CHARS = 2_000
@@ -151,8 +152,7 @@ def cut(text: str, limit: int = MAX_TEXT_CHARS) -> str:
 
 def line(text: str, limit: int = MAX_LINE_CHARS) -> str:
     """Return `text` on one line of at most `limit` characters, safe for a terminal."""
-    words = " ".join(visible(text[: 4 * limit]).split())
-    return words if len(words) <= limit else f"{words[: limit - 1]}…"
+    return clipped(" ".join(visible(text[: 4 * limit]).split()), limit)
 
 
 def _is_complete(turn: Turn, index: int) -> bool:

@@ -49,6 +49,7 @@ from crush_kernel.history.summary import sealed
 from crush_kernel.history.todos import TodoReader, write_todos
 from crush_kernel.history.turn import Turn, source_digest
 from crush_kernel.messages import JsonObject, Message, SummaryMark, Usage
+from crush_kernel.wording import counted
 
 Outputs: TypeAlias = list[Output]
 """All outputs of a cell."""
@@ -436,7 +437,7 @@ class Session:
             return
         if strange := sum(not self.journal.knows(turn.id, turn.digest) for turn in turns):
             self._tell(
-                f"History from this file: {strange} turn{'' if strange == 1 else 's'}. They were "
+                f"History from this file: {counted(strange, 'turn')}. They were "
                 "not made here: read them before you go on, if you do not know where the "
                 "notebook comes from."
             )

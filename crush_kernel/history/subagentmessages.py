@@ -35,6 +35,7 @@ from crush_kernel.messages import (
     ToolResult,
     Usage,
 )
+from crush_kernel.wording import clipped
 
 MAX_RECORD_BYTES: Final = 58_000
 """Of all messages of one record, as JSON; what stands beside them takes little."""
@@ -202,7 +203,7 @@ def _result(result: ToolResult, limit: int) -> ToolResult:
 
 
 def _name(text: str) -> str:
-    return text if len(text) <= MAX_NAME_CHARS else f"{text[: MAX_NAME_CHARS - 1]}…"
+    return clipped(text, MAX_NAME_CHARS)
 
 
 _LEFT_OUT: Final = "\n[… not kept …]\n"

@@ -13,6 +13,7 @@ from typing import Final, Literal, cast
 from pydantic import JsonValue
 
 from crush_kernel.messages import Message, ToolResult, shared_length, well_formed
+from crush_kernel.wording import clipped
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
 
@@ -161,5 +162,4 @@ def _parsed(entry: object) -> Todo | None:
 
 
 def _bounded(text: str) -> str:
-    text = well_formed(text[: MAX_TODO_CHARS + 1])
-    return text if len(text) <= MAX_TODO_CHARS else text[: MAX_TODO_CHARS - 1] + "…"
+    return clipped(well_formed(text[: MAX_TODO_CHARS + 1]), MAX_TODO_CHARS)

@@ -18,6 +18,7 @@ import zmq
 
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.kernel.plaintext import visible
+from crush_kernel.wording import clipped
 
 logger = logging.getLogger(__name__)
 
@@ -177,8 +178,7 @@ def _answer(message: JsonContent | None, question: JsonContent | None) -> str | 
 
 
 def _line(text: str) -> str:
-    line = " ".join(visible(text).split())
-    return line if len(line) <= MAX_ERROR_CHARS else line[: MAX_ERROR_CHARS - 1] + "…"
+    return clipped(" ".join(visible(text).split()), MAX_ERROR_CHARS)
 
 
 def _clean(value: object) -> object:

@@ -17,6 +17,7 @@ from crush_kernel.history.todos import Todo, TodoStatus, count_done, is_open
 from crush_kernel.kernel.markdown import code_span, escape, fenced, neutralize, visible
 from crush_kernel.messages import Media, ToolResult, Usage
 from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.wording import clipped, counted
 
 MAX_RESULT_CHARS = 4000
 MAX_RESULT_LINES = 80
@@ -286,7 +287,7 @@ def footer(facts: FooterFacts) -> Rendered:
         _tokens(facts.usage),
         _money(facts),
         "" if facts.duration_s is None else duration(facts.duration_s),
-        _counted(facts.tool_calls, "tool"),
+        counted(facts.tool_calls, "tool") if facts.tool_calls else "",
         *facts.notes,
     ]
     shown = [escape(part) for part in parts]
@@ -340,8 +341,7 @@ def clock_time(seconds: float) -> str:
 
 def short(text: str) -> str:
     """Return `text` on one line of a few words, safe as plain text."""
-    line = " ".join(visible(text).split())
-    return line if len(line) <= MAX_ARGUMENT_CHARS else line[: MAX_ARGUMENT_CHARS - 1] + "…"
+    return clipped(" ".join(visible(text).split()), MAX_ARGUMENT_CHARS)
 
 
 def last_lines(text: str, *, lines: int = 3, chars: int = 160) -> str:
@@ -482,7 +482,3 @@ def _money(facts: FooterFacts) -> str:
     if facts.cost_usd is None:
         return ""
     return money(facts.cost_usd, is_estimated=bool(facts.usage and facts.usage.is_estimated))
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}" if count else ""

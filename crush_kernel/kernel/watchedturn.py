@@ -36,6 +36,7 @@ from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
 from crush_kernel.tools.question import Answered, Nobody, QuestionForm, Unanswered
+from crush_kernel.wording import counted
 
 MAX_SAID_CHARS = 100_000
 """Of what is said to a running turn: as good as all."""
@@ -182,7 +183,7 @@ def _footer_of(turn: TurnFinished, info: ModelInfo, *, mode: str) -> FooterFacts
     """Return what the last line of `turn` says."""
     notes = [f"{mode} mode"] if mode != "default" else []
     if turn.retries:
-        notes.append(f"{turn.retries} {'retry' if turn.retries == 1 else 'retries'}")
+        notes.append(counted(turn.retries, "retry", "retries"))
     return FooterFacts(
         model=info.id,
         # The stand-in takes no time worth telling, and the same notebook is to read the same.

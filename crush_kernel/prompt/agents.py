@@ -16,6 +16,7 @@ from crush_kernel.prompt.agenttext import AgentText, parse_agent
 from crush_kernel.prompt.diskcache import DiskCache, FoundFile, Remembered, files_in
 from crush_kernel.prompt.headedfiles import FaultyFile, HeadedFiles, Override
 from crush_kernel.prompt.system import ListedAgent
+from crush_kernel.wording import clipped
 
 SUFFIX: Final = ".md"
 
@@ -73,7 +74,9 @@ class CustomAgents:
         room = MAX_LISTED_BYTES
         listed: list[ListedAgent] = []
         for agent in sorted(self.active, key=lambda agent: agent.scope == "project"):
-            entry = ListedAgent(agent.name, _shortened(agent.description), agent.location)
+            entry = ListedAgent(
+                agent.name, clipped(agent.description, MAX_LISTED_DESCRIPTION), agent.location
+            )
             size = len(f"{entry.name}{entry.description}{entry.location}".encode())
             if size <= room:
                 room -= size
@@ -200,9 +203,3 @@ class AgentFiles:
 def is_agent_file(name: str) -> bool:
     """Return whether a file called `name` is meant to be an agent, and not to be about some."""
     return name.endswith(SUFFIX) and not name.startswith(".") and name.lower() != "readme.md"
-
-
-def _shortened(description: str) -> str:
-    if len(description) <= MAX_LISTED_DESCRIPTION:
-        return description
-    return description[: MAX_LISTED_DESCRIPTION - 1].rstrip() + "…"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from crush_kernel.files.names import printable
+from crush_kernel.wording import clipped
 
 MAX_STATUS_LINES = 20
 COMMITS = 3
@@ -88,7 +89,4 @@ def _lines(answer: GitAnswer) -> list[str]:
 
 
 def _short(line: str) -> str:
-    shown = printable(line)
-    if len(shown) <= _MAX_LINE_CHARACTERS:
-        return shown
-    return f"{shown[: _MAX_LINE_CHARACTERS - 1]}…"
+    return clipped(printable(line), _MAX_LINE_CHARACTERS)

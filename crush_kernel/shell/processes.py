@@ -17,6 +17,8 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
+from crush_kernel.wording import clipped
+
 _COMMAND_CHARS = 120
 """How much of a command line is shown."""
 
@@ -191,4 +193,4 @@ def _command_of(pid: int) -> str:
         arguments.rstrip(b"\0").replace(b"\0", b" ")[: 4 * _COMMAND_CHARS].decode(errors="replace")
     )
     shown = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in words)
-    return shown if len(shown) <= _COMMAND_CHARS else shown[: _COMMAND_CHARS - 1] + "…"
+    return clipped(shown, _COMMAND_CHARS)

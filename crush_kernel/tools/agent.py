@@ -19,6 +19,7 @@ from crush_kernel.tools.base import (
     description_of,
 )
 from crush_kernel.tools.subagentresult import output_of
+from crush_kernel.wording import clipped
 
 TASK = "task"
 """The agent that comes with the program."""
@@ -129,5 +130,5 @@ def _notes(missing: list[str]) -> tuple[str, ...]:
 def _describe(arguments: AgentArguments) -> str:
     first = next((line for line in arguments.prompt.splitlines() if line.strip()), "")
     words = " ".join((arguments.description or first).split())
-    shown = words if len(words) <= MAX_SHOWN_CHARACTERS else f"{words[:MAX_SHOWN_CHARACTERS]}…"
+    shown = clipped(words, MAX_SHOWN_CHARACTERS)
     return printable(f"{arguments.agent.strip() or TASK} · {shown}")

@@ -49,6 +49,7 @@ from crush_kernel.tools.web.inquiry import AskLeave, Inquiry, Visit, Web
 from crush_kernel.tools.web.leave import ask_leave
 from crush_kernel.tools.web.reading import MAX_BODY_BYTES, Page, read_page
 from crush_kernel.tools.web.urls import WebUrl, parse_url
+from crush_kernel.wording import clipped
 
 NAME: Final = "agentic_fetch"
 READER: Final = "web reader"
@@ -131,9 +132,7 @@ def reader_bounds(request: PermissionRequest) -> Allow | Deny | None:
 
 async def _first_page(url: str, question: str, context: ToolContext, web: Web) -> Page | None:
     """Return the page to begin with, `None` without one, once the whole call is allowed."""
-    shown = (
-        question if len(question) <= MAX_SHOWN_CHARACTERS else question[:MAX_SHOWN_CHARACTERS] + "…"
-    )
+    shown = clipped(question, MAX_SHOWN_CHARACTERS)
     note = f"a sub-agent then reads public pages by itself, to find out: {printable(shown)}"
     if not url.strip():
         await context.permit(_search_request(context.call_id, note))

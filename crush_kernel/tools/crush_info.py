@@ -19,6 +19,7 @@ from crush_kernel.tools.base import (
     description_of,
     limit_output,
 )
+from crush_kernel.wording import clipped
 
 ORDER: Final = (
     *("config_files", "config", "model", "providers"),
@@ -97,7 +98,4 @@ def _place(section: Section) -> tuple[int, str]:
 
 
 def _shown(line: str) -> str:
-    shown = printable(line)
-    if len(shown) <= MAX_LINE_CHARACTERS:
-        return shown
-    return f"{shown[: MAX_LINE_CHARACTERS - 1]}…"
+    return clipped(printable(line), MAX_LINE_CHARACTERS)

@@ -18,6 +18,7 @@ from crush_kernel.tools.base import (
 from crush_kernel.tools.filechange import Files, Proposal, require_text
 from crush_kernel.tools.snapshot import Snapshot, changed_since, unread, unseen
 from crush_kernel.tools.text.replacement import Rejected, Replaced, replace_text
+from crush_kernel.wording import counted
 
 REINDENTED = (
     "old_string matched only after correcting its whitespace, and new_string was indented like "
@@ -109,7 +110,7 @@ def is_safe_on_stale(outcome: Replaced | Rejected, *, replace_all: bool) -> bool
 
 def places(outcome: Replaced) -> str:
     """Return how many places were replaced, and where, in words."""
-    many = "1 place" if outcome.count == 1 else f"{outcome.count} places"
+    many = counted(outcome.count, "place")
     return f"replaced {many}, {'on' if outcome.count == 1 else 'from'} line {outcome.line}"
 
 

@@ -24,7 +24,6 @@ from crush_kernel.tools.search.files import (
     MAX_RESULTS,
     TIMEOUT_S,
     Found,
-    counted,
     faults_of,
     find_files,
     order_of,
@@ -37,6 +36,7 @@ from crush_kernel.tools.search.files import (
 from crush_kernel.tools.search.globs import split_base
 from crush_kernel.tools.search.ignore import IgnoreRules
 from crush_kernel.tools.search.ripgrep import find_ripgrep
+from crush_kernel.wording import counted
 
 
 class GlobArguments(Arguments):
@@ -108,7 +108,7 @@ def _show(arguments: GlobArguments, base: Target, found: Found, timeout_s: float
     if not text:
         text = f"No files match {printable(arguments.pattern)} in {place(base)}."
         notes += _hints(arguments.pattern)
-    summary = counted(len(selection.paths), "file", "files", has_more=selection.has_more)
+    summary = counted(len(selection.paths), "file", has_more=selection.has_more)
     return ToolOutput(with_notes(text, notes), summary=summary)
 
 

@@ -36,7 +36,6 @@ from crush_kernel.tools.search.files import (
     MAX_RESULTS,
     TIMEOUT_S,
     Found,
-    counted,
     faults_of,
     find_files,
     order_of,
@@ -51,6 +50,7 @@ from crush_kernel.tools.search.matches import MAX_COLUMNS, Hit, MatchParser, exc
 from crush_kernel.tools.search.ripgrep import Outcome, find_ripgrep, run_ripgrep
 from crush_kernel.tools.text.lineset import LineSet
 from crush_kernel.tools.tracker import ReadTracker, Stamp
+from crush_kernel.wording import counted
 
 MAX_CONTEXT = 20
 
@@ -198,7 +198,7 @@ class _Grep:
         has_more = len(found.selection.paths) > MAX_RESULTS
         notes = [*_more_files(found.selection), *faults_of(found.outcome, timeout_s=self.timeout_s)]
         text = "\n".join(shown_below(folder, file) for file in files) or _nothing(arguments)
-        summary = counted(len(files), "file", "files", has_more=has_more)
+        summary = counted(len(files), "file", has_more=has_more)
         return ToolOutput(with_notes(text, notes), summary=summary)
 
     def _show_lines(

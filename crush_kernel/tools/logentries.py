@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from crush_kernel.files.names import printable
+from crush_kernel.wording import clipped
 
 MAX_ENTRY_CHARACTERS = 600
 """What is shown of an entry."""
@@ -65,9 +66,7 @@ def show_entry(entry: LogEntry) -> str:
 
 
 def _cut(text: str) -> str:
-    if len(text) <= MAX_ENTRY_CHARACTERS:
-        return text
-    return f"{text[: MAX_ENTRY_CHARACTERS - 1]}…"
+    return clipped(text, MAX_ENTRY_CHARACTERS)
 
 
 def _quoted(text: str) -> str:

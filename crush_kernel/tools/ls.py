@@ -32,9 +32,10 @@ from crush_kernel.tools.base import (
 )
 from crush_kernel.tools.inrange import IN_RANGE
 from crush_kernel.tools.paths import PathPolicy, Target, reason
-from crush_kernel.tools.search.files import TIMEOUT_S, counted, place, understand, with_notes
+from crush_kernel.tools.search.files import TIMEOUT_S, place, understand, with_notes
 from crush_kernel.tools.search.globs import Glob, anywhere
 from crush_kernel.tools.search.ignore import IgnoreRules
+from crush_kernel.wording import counted
 
 MAX_ENTRIES = 1_000
 MAX_READ = 100_000
@@ -244,4 +245,4 @@ def _notes(tree: _Tree) -> Iterator[str]:
     if tree.left_out:
         yield f"{counted(tree.left_out, 'ignored entry', 'ignored entries')} left out"
     if tree.unreadable:
-        yield f"{counted(tree.unreadable, 'folder', 'folders')} could not be read"
+        yield f"{counted(tree.unreadable, 'folder')} could not be read"

@@ -28,6 +28,7 @@ from crush_kernel.tools.filechange import Files, Proposal, require_text
 from crush_kernel.tools.snapshot import Snapshot, changed_since, unread, unseen
 from crush_kernel.tools.text.lineset import EVERY_LINE, LineSet
 from crush_kernel.tools.text.replacement import Rejected, Replaced, replace_text
+from crush_kernel.wording import counted
 
 MAX_EDITS = 200
 """In one call; more are a program's work."""
@@ -106,7 +107,7 @@ def multiedit_tool(files: Files) -> Tool[MultieditArguments]:
         run=run,
         timeout_s=QUICK_S,
         describe=lambda arguments: (
-            f"{files.describe(arguments.file_path)}, {_count(len(arguments.edits))}"
+            f"{files.describe(arguments.file_path)}, {counted(len(arguments.edits), 'edit')}"
         ),
     )
 
@@ -166,7 +167,7 @@ def _propose(files: Files, before: Snapshot, edits: tuple[SingleEdit, ...]) -> P
         raise ToolError(
             f"{before.target.shown}: the edits undo each other, so nothing would change."
         )
-    what = _count(len(edits))
+    what = counted(len(edits), "edit")
     return Proposal(
         outcome.text,
         verb="create" if before.data is None else f"make {what} in",
@@ -186,7 +187,8 @@ def _are_safe_on_stale(outcome: Outcome, edits: tuple[SingleEdit, ...]) -> bool:
 def _refusal(before: Snapshot, outcome: Outcome) -> str:
     head = (
         f"{before.target.shown}: nothing was written, because {outcome.failures} of "
-        f"{_count(len(outcome.results))} failed. Correct what failed and send all edits again."
+        f"{counted(len(outcome.results), 'edit')} failed. Correct what failed and send all "
+        "edits again."
     )
     reasons = "\n".join(_lines(outcome))
     return f"{head}\n{limit_output(reasons, max_bytes=_MAX_REASONS)}"
@@ -205,7 +207,7 @@ def _lines(outcome: Outcome) -> Iterator[str]:
 
 def _report(before: Snapshot, outcome: Outcome) -> str:
     done = [each for each in outcome.results if isinstance(each, Replaced)]
-    report = "created" if before.data is None else f"made {_count(len(done))}"
+    report = "created" if before.data is None else f"made {counted(len(done), 'edit')}"
     if before.data is not None:
         report += "".join(f"\n{number}: {places(each)}" for number, each in enumerate(done, 1))
     guessed = [str(number) for number, each in enumerate(done, 1) if each.is_reindented]
@@ -214,7 +216,3 @@ def _report(before: Snapshot, outcome: Outcome) -> str:
     if before.state == "stale":
         report += STALE.format(touched="only these places were")
     return report
-
-
-def _count(edits: int) -> str:
-    return "1 edit" if edits == 1 else f"{edits} edits"

@@ -23,6 +23,7 @@ from pydantic import (
 
 from crush_kernel.errors import ToolError
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.wording import clipped
 
 MAX_QUESTIONS: Final = 5
 MIN_CHOICES: Final = 2
@@ -319,7 +320,7 @@ def _summary(form: QuestionForm, given: tuple[Given, ...]) -> str:
         said += [" ".join(answer.text.split())] if answer.text.strip() else []
         words.append(", ".join(said) or "skipped")
     summary = "; ".join(words)
-    return summary if len(summary) <= SUMMARY_CHARS else f"{summary[:SUMMARY_CHARS]}…"
+    return clipped(summary, SUMMARY_CHARS)
 
 
 def _describe(arguments: QuestionArguments) -> str:

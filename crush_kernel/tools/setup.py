@@ -21,7 +21,7 @@ from crush_kernel.tools.base import AnyTool, erase
 from crush_kernel.tools.commandtext import first_line, state
 from crush_kernel.tools.crush_info import Section, Sections, crush_info_tool
 from crush_kernel.tools.crush_logs import crush_logs_tool
-from crush_kernel.tools.search.files import counted
+from crush_kernel.wording import counted
 
 NO_FILES = "none = configuration files are not read yet; the environment is the configuration"
 
@@ -74,7 +74,7 @@ class Setup:
         known = Counter(info.provider for info in self.providers.known())
         for status in self.providers.status():
             if status.is_usable:
-                models = counted(known[status.id], "model", "models")
+                models = counted(known[status.id], "model")
                 yield f"{status.id} = {models}, {status.reason}"
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from crush_kernel.files.names import printable
 from crush_kernel.tools.base import Delegated, ToolOutput, limit_output
+from crush_kernel.wording import counted
 
 MAX_ACTIVITY_LINES = 40
 """Of a sub-agent that ended without words."""
@@ -27,7 +28,7 @@ def output_of(done: Delegated, *, who: str, notes: tuple[str, ...] = ()) -> Tool
     return ToolOutput(
         f"{limit_output(text)}\n\n{told}".rstrip(),
         is_error=is_error,
-        summary=_count(done.tool_calls, "call") + (", failed" if is_error else ""),
+        summary=counted(done.tool_calls, "call") + (", failed" if is_error else ""),
     )
 
 
@@ -50,7 +51,3 @@ def _failed(done: Delegated, who: str) -> Iterator[str]:
     if done.activity:
         shown = [printable(line) for line in done.activity[-MAX_ACTIVITY_LINES:]]
         yield f"{_CALLED}\n" + "\n".join(f"- {line}" for line in shown)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

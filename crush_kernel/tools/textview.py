@@ -10,6 +10,7 @@ from crush_kernel.tools.paths import Target
 from crush_kernel.tools.text.encoded import without_base64
 from crush_kernel.tools.text.lineset import END, LineSet
 from crush_kernel.tools.text.sections import Line, Section
+from crush_kernel.wording import counted
 
 MAX_LINE_CHARACTERS = 2_000
 
@@ -31,7 +32,7 @@ def show_text(target: Target, content: TextContent, *, offset: int, damage: str)
         return ToolOutput(f"[{target.shown} is empty]", summary="empty")
     if not section.lines:
         raise ToolError(
-            f"{target.shown} has only {_count(section.total_lines or 0, 'line')}; "
+            f"{target.shown} has only {counted(section.total_lines or 0, 'line')}; "
             f"offset {offset} is past its end."
         )
     lines = [_text(line, content.line_encoding) for line in section.lines]
@@ -84,7 +85,7 @@ def _notes(content: TextContent, offset: int, *, has_loss: bool) -> Iterator[str
     last = offset + len(section.lines)
     size = f"{content.size:,} bytes"
     if offset == 0 and last == total:
-        yield f"whole file: {_count(last, 'line')}, {size}"
+        yield f"whole file: {counted(last, 'line')}, {size}"
     else:
         of = f"of {total:,}" if total is not None else "of a file too large to count them"
         more = f"; go on with offset={last}" if last != total else "; the end"
@@ -102,10 +103,6 @@ def _notes(content: TextContent, offset: int, *, has_loss: bool) -> Iterator[str
 def _summary(section: Section, offset: int) -> str:
     last = offset + len(section.lines)
     if offset == 0 and last == section.total_lines:
-        return _count(last, "line")
+        return counted(last, "line")
     of = f" of {section.total_lines:,}" if section.total_lines is not None else ""
     return f"lines {offset + 1}–{last}{of}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -22,6 +22,7 @@ from crush_kernel.tools.web.backends import Backend, Result
 from crush_kernel.tools.web.content import read_body
 from crush_kernel.tools.web.inquiry import Answer, Inquiry, Visit, Web
 from crush_kernel.tools.web.reading import read_bytes
+from crush_kernel.wording import counted
 
 DEFAULT_RESULTS: Final = 10
 MAX_RESULTS: Final = 20
@@ -114,5 +115,5 @@ def _output(query: str, name: str, found: tuple[Result, ...]) -> ToolOutput:
         + (f"\n   {printable(each.snippet)}" if each.snippet else "")
         for number, each in enumerate(found, start=1)
     )
-    count = f"{len(found)} result" + ("" if len(found) == 1 else "s")
+    count = counted(len(found), "result")
     return ToolOutput(f"{count} from {name}:\n\n" + "\n\n".join(blocks), summary=count)

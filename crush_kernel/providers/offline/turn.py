@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from crush_kernel.messages import Message, Text, ToolCall, ToolResult, calls_of, object_in
+from crush_kernel.wording import clipped
 
 Outcome = Literal["ok", "failed", "denied"]
 
@@ -131,8 +132,7 @@ def whole_turn(turn: CurrentTurn) -> CurrentTurn:
 
 def shortened(text: str, limit: int = _MAX_SHORT_CHARS) -> str:
     """Return `text` on one line, cut to `limit` characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    return clipped(" ".join(text.split()), limit)
 
 
 def in_code(text: str) -> str:

@@ -18,6 +18,7 @@ import anyio.to_thread
 from crush_kernel.errors import ToolError
 from crush_kernel.messages import Media
 from crush_kernel.tools.media.mediatype import DOCUMENT_TYPE, IMAGE_TYPES, media_type_of
+from crush_kernel.wording import counted
 
 MAX_FILE_BYTES: Final = 24_000_000
 """What is read of a file at all. Source: Anthropic, 32 MB a request, in Base64."""
@@ -91,8 +92,7 @@ def _admit_document(data: bytes, name: str) -> Admitted:
         pages = count_pages(data)
     except BadDocument as error:
         raise ToolError(str(error)) from error
-    count = f"{pages} page" + ("" if pages == 1 else "s")
-    facts = f"{DOCUMENT_TYPE}, {count}, {len(data):,} bytes"
+    facts = f"{DOCUMENT_TYPE}, {counted(pages, 'page')}, {len(data):,} bytes"
     return Admitted(_media(DOCUMENT_TYPE, data, name), facts)
 
 

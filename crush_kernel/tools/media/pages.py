@@ -15,6 +15,7 @@ from crush_kernel.tools.base import ToolOutput
 from crush_kernel.tools.media.admission import DECODING, MAX_DECODE_S, MAX_FILE_BYTES
 from crush_kernel.tools.pace import Pace
 from crush_kernel.tools.paths import Target
+from crush_kernel.wording import counted
 
 MAX_CHARACTERS: Final = 60_000
 """What pages may come to together."""
@@ -71,7 +72,7 @@ def _show_pages(
         except BadDocument as error:
             raise ToolError(f"[document {target.shown}] It cannot be read: {error}.") from error
     if not read.texts:
-        total = "1 page" if read.total == 1 else f"{read.total:,} pages"
+        total = counted(read.total, "page")
         raise ToolError(f"{target.shown} has only {total}; offset {offset} is past its end.")
     last = offset + len(read.texts)
     parts = [

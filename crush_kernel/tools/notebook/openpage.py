@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from crush_kernel.messages import JsonObject
 from crush_kernel.tools.notebook.splice import CellType
 from crush_kernel.tools.notebook.text import NoNotebook, NotebookText, read_notebook
+from crush_kernel.wording import counted
 
 Refusal = Literal[
     "unknown",
@@ -175,8 +176,7 @@ def _outputs(cell: PageCell, page: OpenNotebookPage) -> Sequence[JsonObject]:
         return (_note("[it runs now, or waits to be run]"),)
     if known := page.outputs(cell.id):
         return known
-    count = f"{cell.outputs} output{'' if cell.outputs == 1 else 's'}"
-    return (_note(f"[{count}, {_UNKNOWN_OUTPUTS}]"),)
+    return (_note(f"[{counted(cell.outputs, 'output')}, {_UNKNOWN_OUTPUTS}]"),)
 
 
 def _note(text: str) -> JsonObject:

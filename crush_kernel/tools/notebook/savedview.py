@@ -20,6 +20,7 @@ from crush_kernel.tools.media.admission import MAX_DECODE_S, admit
 from crush_kernel.tools.notebook.digest import CellImage, Page, show_cells
 from crush_kernel.tools.notebook.text import NoNotebook, NotebookText, read_notebook
 from crush_kernel.tools.paths import Target, reason
+from crush_kernel.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ def _place(notebook: NotebookText, page: Page, about: str) -> str:
     if total == 0:
         return f"a notebook without cells; {about}"
     if page.first == 0 and page.end == total:
-        return f"whole notebook: {total} cell{'' if total == 1 else 's'}; {about}"
+        return f"whole notebook: {counted(total, 'cell')}; {about}"
     more = "the end" if page.end == total else f"go on with offset={page.end}"
     cut = ", as many as fit" if page.is_cut else ""
     return f"cells {page.first + 1}-{page.end} of {total}{cut}; {about}; {more}"

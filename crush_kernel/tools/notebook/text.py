@@ -17,6 +17,7 @@ from pydantic import JsonValue
 
 from crush_kernel.history.notebook import MAX_WEIGHT, weight_of_json
 from crush_kernel.messages import JsonObject
+from crush_kernel.wording import counted
 
 ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 """Source: nbformat 4.5."""
@@ -147,8 +148,7 @@ def listing(notebook: NotebookText) -> str:
     """Return the cells as text, to be compared line by line."""
     lines: list[str] = []
     for cell in notebook.cells:
-        count = len(cell.outputs)
-        outputs = f" · {count} output{'' if count == 1 else 's'}" if count else ""
+        outputs = f" · {counted(len(cell.outputs), 'output')}" if cell.outputs else ""
         lines += (f"[{cell.title}{outputs}]", *cell.source.split("\n"), "")
     return "\n".join(lines)
 

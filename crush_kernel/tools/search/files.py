@@ -18,6 +18,7 @@ from crush_kernel.tools.search.candidates import Candidates, PathStream, Selecti
 from crush_kernel.tools.search.globs import BadGlob, Glob, parse_glob
 from crush_kernel.tools.search.ignore import IgnoreRules
 from crush_kernel.tools.search.ripgrep import Outcome, run_ripgrep
+from crush_kernel.wording import counted
 
 MAX_RESULTS = 100
 TIMEOUT_S = 20.0
@@ -66,7 +67,7 @@ async def find_files(
     def take(chunk: bytes) -> bool:
         if paths := stream.feed(chunk):
             candidates.add(matching(paths, glob))
-            pace.step(lambda: f"{counted(candidates.total, 'file', 'files')} so far")
+            pace.step(lambda: f"{counted(candidates.total, 'file')} so far")
         return True
 
     arguments = ("--null", *rules.ripgrep_options, *_sieve(glob), *options, "--", ".")
@@ -124,7 +125,7 @@ def faults_of(*outcomes: Outcome, timeout_s: float) -> Iterator[str]:
             "or the pattern rather than repeat the search"
         )
     if faults := [fault for outcome in outcomes for fault in outcome.faults]:
-        places = counted(len(faults), "place", "places")
+        places = counted(len(faults), "place")
         yield f"{places} could not be read: {printable(faults[0])}"
 
 
@@ -137,11 +138,6 @@ def with_notes(text: str, notes: Iterable[str]) -> str:
     """Return `text` with `notes` below, each in brackets on a line of its own."""
     lines = "".join(f"\n[{note}]" for note in notes)
     return f"{text}\n{lines}" if lines else text
-
-
-def counted(number: int, noun: str, plural: str, *, has_more: bool = False) -> str:
-    """Return `1 file`, `3 files`, `100+ files`."""
-    return f"{number:,}{'+' if has_more else ''} {noun if number == 1 and not has_more else plural}"
 
 
 def _sieve(glob: Glob) -> Iterator[str]:

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, quote_plus, urljoin, urlsplit
 
 from crush_kernel.errors import ToolError
 from crush_kernel.tools.web.urls import WebUrl, parse_url
+from crush_kernel.wording import clipped
 
 BackendName = Literal["duckduckgo", "searxng", "brave"]
 
@@ -202,7 +203,7 @@ def _plain(value: object, limit: int) -> str:
         return ""
     text = " ".join(html.unescape(_TAG.sub("", value)).split())
     text = text.encode("utf-8", "replace").decode()
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+    return clipped(text, limit)
 
 
 class _ResultPage(HTMLParser):

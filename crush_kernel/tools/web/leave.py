@@ -7,6 +7,7 @@ from crush_kernel.files.names import printable
 from crush_kernel.permissions.rules import PermissionRequest
 from crush_kernel.tools.base import ToolContext
 from crush_kernel.tools.web.inquiry import AskLeave, Visit
+from crush_kernel.wording import clipped
 
 MAX_SHOWN_CHARACTERS = 1_000
 """Of a URL in a question."""
@@ -35,8 +36,7 @@ def ask_leave(
     """
 
     async def ask(visit: Visit) -> None:
-        url = printable(str(visit.url))
-        shown = url if len(url) <= MAX_SHOWN_CHARACTERS else f"{url[:MAX_SHOWN_CHARACTERS]}…"
+        shown = clipped(printable(str(visit.url)), MAX_SHOWN_CHARACTERS)
         await context.permit(
             PermissionRequest(
                 call_id=context.call_id,
