@@ -6,11 +6,12 @@ turn's work again: a redo is the undo of an undo. Where something else is there 
 left, somebody has worked on it since, and that is a conflict.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from crush_kernel.history.journal.rows import FileVersion, Undone
+from crush_kernel.history.journal.rows import USUAL_RIGHTS, FileVersion, Undone
 
 Kind = Literal["", "file", "program", "link", "folder", "other"]
 """What an entry is. Empty is a file whose rights are not known; `other` nothing we can make."""
@@ -22,6 +23,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "folder": "folder",
 }
 _FILES: Final = frozenset(("", "file", "program"))
+_BITS: Final = re.compile("[0-7]{1,3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Entry:
     content: str
     """The hash of a file's bytes or a link's target; empty for what has none or is not known."""
     kind: Kind = ""
+    rights: int | None = field(default=None, compare=False)
+    """The permission bits of a file, if they are known; a change of them alone is none."""
 
     @property
     def is_known(self) -> bool:
@@ -178,7 +182,11 @@ def _state(content: str | None, kind: str) -> State:
     """Return what a row says; a hash says nothing of a folder."""
     if content is None:
         return None
-    return Entry("" if kind == "folder" else content, _KINDS.get(kind, ""))
+    name, _, bits = kind.partition(" ")
+    rights = USUAL_RIGHTS.get(name)
+    if name in _FILES and _BITS.fullmatch(bits):
+        rights = int(bits, 8)
+    return Entry("" if name == "folder" else content, _KINDS.get(name, ""), rights)
 
 
 def _is_same(one: State, other: State) -> bool:

@@ -83,18 +83,24 @@ def require_writable(path: Path) -> None:
         raise ToolError(f"{_name(path if is_read_only else folder)} is read-only.")
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, *, rights: int | None = None) -> None:
     """Make `data` the content of `path`, all or nothing; missing parents are made.
 
     Mode, extended attributes and, where allowed, owner stay. `path` must have no symbolic
     links in it: a link at its end would be replaced rather than followed.
+
+    Args:
+        path: of the file.
+        data: all of it.
+        rights: the permission bits that it has from the first moment; by default those of the
+            file that is there, else of a new one.
 
     Raises:
         ToolError: nothing was written, and everything is as it was.
     """
     try:
         with _folders(path.parent):
-            _replace(path, data)
+            _replace(path, data, rights)
     except (OSError, ValueError) as error:
         raise ToolError(f"{_name(path)} was not written: {_reason(error)}.") from error
 
@@ -121,11 +127,11 @@ def _missing(folder: Path) -> Iterator[Path]:
         folder = folder.parent
 
 
-def _replace(path: Path, data: bytes) -> None:
+def _replace(path: Path, data: bytes, rights: int | None) -> None:
     like = path if path.exists() else None
     temporary = path.with_name(f".{secrets.token_hex(8)}.crush-tmp")
     try:
-        _write_new(temporary, data, like=like)
+        _write_new(temporary, data, like=like, rights=rights)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -133,21 +139,25 @@ def _replace(path: Path, data: bytes) -> None:
     _sync_folder(path.parent)
 
 
-def _write_new(path: Path, data: bytes, *, like: Path | None) -> None:
+def _write_new(path: Path, data: bytes, *, like: Path | None, rights: int | None) -> None:
     # Private until it has the mode of the file it stands for, which may be a secret one.
-    mode = 0o600 if like else 0o666
+    mode = 0o666 if like is None and rights is None else 0o600
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, mode), "wb") as file:
         file.write(data)
         file.flush()
         if like:
             _copy_attributes(like, file.fileno())
+            rights = stat.S_IMODE(like.stat().st_mode) if rights is None else rights
+        if rights is not None:
+            # Changing the owner drops set-user-id bits, so the mode comes last.
+            with contextlib.suppress(OSError):
+                os.fchmod(file.fileno(), rights)
         os.fsync(file.fileno())
 
 
 def _copy_attributes(source: Path, descriptor: int) -> None:
     facts = source.stat()
-    # Changing the owner drops set-user-id bits, so the mode comes last.
     with contextlib.suppress(OSError):
         os.fchown(descriptor, facts.st_uid, facts.st_gid)
     if sys.platform == "linux":
@@ -156,8 +166,6 @@ def _copy_attributes(source: Path, descriptor: int) -> None:
             for name in os.listxattr(source):
                 with contextlib.suppress(OSError):
                     os.setxattr(descriptor, name, os.getxattr(source, name))
-    with contextlib.suppress(OSError):
-        os.fchmod(descriptor, stat.S_IMODE(facts.st_mode))
 
 
 def _sync_folder(folder: Path) -> None:

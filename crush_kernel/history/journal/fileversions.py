@@ -20,7 +20,7 @@ from crush_kernel.history.blobs import Blobs
 from crush_kernel.history.journal import rows
 from crush_kernel.history.journal.entries import Clean
 from crush_kernel.history.journal.migrations import transaction
-from crush_kernel.history.journal.rows import FileVersion, Undone
+from crush_kernel.history.journal.rows import USUAL_RIGHTS, FileVersion, Undone
 from crush_kernel.messages import well_formed
 
 T = TypeVar("T")
@@ -39,9 +39,17 @@ class Content:
     data: bytes | None
     """The bytes of a file, the target of a link; `None` if they are not known."""
     kind: str = ""
-    """As in `FileVersion`."""
+    """As in `FileVersion`, without the rights."""
     reason: str = ""
     """Why `data` is not known, in a clause."""
+    rights: int | None = None
+    """The permission bits of a file, if they are known."""
+
+    @property
+    def full_kind(self) -> str:
+        """The kind as a `FileVersion` has it: with the rights, where they are unusual."""
+        is_usual = self.rights in (None, USUAL_RIGHTS.get(self.kind))
+        return self.kind if is_usual else f"{self.kind} {self.rights:o}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +99,7 @@ class FileVersions:
 
     def add_by_tool(self, session: str, turn_id: str, change: FileChange) -> None:
         """Note a change that a tool is about to make, and the folders that it makes for it."""
+        change = _with_rights(change)
         self.on_tool_change(change)
         made = _missing_folders(change.path) if change.before is None else ()
         folders = (FileChange(folder, None, Content(b"", "folder")) for folder in made)
@@ -149,8 +158,8 @@ class FileVersions:
             path=change.path,
             before=whole_before,
             after=whole_after,
-            before_kind=change.before.kind if change.before else "",
-            after_kind=change.after.kind if change.after else "",
+            before_kind=change.before.full_kind if change.before else "",
+            after_kind=change.after.full_kind if change.after else "",
             reason=why_before or why_after,
         )
         path = str(self._clean(well_formed(change.path)))
@@ -183,6 +192,18 @@ class FileVersions:
                 _, oldest = self._withheld.popitem(last=False)
                 size -= len(oldest)
         return name
+
+
+def _with_rights(change: FileChange) -> FileChange:
+    """Return `change` of a file, which has not been made yet, with the rights that stay."""
+    before, after = change.before, change.after
+    if before is None or before.rights is not None:
+        return change
+    with suppress(OSError, ValueError):
+        rights = Path(change.path).stat().st_mode & 0o777
+        before = replace(before, rights=rights)
+        after = after and replace(after, rights=rights)
+    return replace(change, before=before, after=after)
 
 
 def _missing_folders(path: str) -> tuple[str, ...]:

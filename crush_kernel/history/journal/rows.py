@@ -6,7 +6,7 @@ damage has made something else of a text or a number are passed over.
 """
 
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -44,6 +44,10 @@ class StoredSession:
     header: JsonObject | None = None
 
 
+USUAL_RIGHTS: Final[Mapping[str, int]] = {"file": 0o644, "program": 0o755}
+"""The permission bits of files of which nothing else is said."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileVersion:
     """A change of a file by a turn; the contents are in the blobs."""
@@ -55,7 +59,7 @@ class FileVersion:
     after: str | None
     before_kind: str = ""
     """What was there: `file`, `program`, `link` or `folder`; empty for a file whose rights are
-    not known."""
+    not known. Where a file's permission bits are unusual, they follow: `file 600`."""
     after_kind: str = ""
     reason: str = ""
     """Why a content could not be kept, in a clause; empty if nobody said."""

@@ -98,12 +98,14 @@ class EntryReader:
         if not stat.S_ISREG(facts.st_mode):
             return None
         kind = "program" if facts.st_mode & stat.S_IXUSR else "file"
+        rights = facts.st_mode & 0o777
         if facts.st_size > MAX_FILE_BYTES:
-            return There(Content(None, kind, TOO_LARGE), stamp)
+            return There(Content(None, kind, TOO_LARGE, rights), stamp)
         if not budget.take(facts.st_size):
-            return There(Content(None, kind, TOO_MUCH), stamp)
+            return There(Content(None, kind, TOO_MUCH, rights), stamp)
         with os.fdopen(os.open(name, _FLAGS, dir_fd=folder), "rb", buffering=0) as file:
-            return There(Content(_all_of(file.fileno(), facts.st_size), kind), stamp)
+            data = _all_of(file.fileno(), facts.st_size)
+            return There(Content(data, kind, rights=rights), stamp)
 
     def _opened(self, folder: str) -> int:
         if self._descriptor is None or folder != self._folder:

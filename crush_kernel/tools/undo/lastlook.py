@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from crush_kernel.history.journal.fileversions import Content
+from crush_kernel.history.journal.rows import USUAL_RIGHTS
 from crush_kernel.tools.undo.entryreader import MAX_FILE_BYTES, TOO_LARGE
 from crush_kernel.tools.undo.shadowstore import ShadowStore, object_id
 
@@ -63,6 +64,8 @@ class Look:
     folders: frozenset[str] = frozenset()
     others: Mapping[str, list[int] | None] = field(default_factory=dict[str, "list[int] | None"])
     """Of files whose content is not covered; `None` where none is any more."""
+    rights: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The permission bits of files in `seen`."""
 
 
 class LastLook:
@@ -79,6 +82,8 @@ class LastLook:
         """Those that git does not speak of: empty ones, and what holds ignored files only."""
         self.others: dict[str, list[int]] = {}
         """Files that are not covered, with what changes when they do."""
+        self.rights: dict[str, int] = {}
+        """The permission bits of files, where they are unusual."""
 
     @property
     def is_kept(self) -> bool:
@@ -124,6 +129,9 @@ class LastLook:
             if isinstance(folders, list) and isinstance(others, dict):
                 self.folders = set(cast("list[str]", folders))
                 self.others = cast("dict[str, list[int]]", others)
+            rights = value["rights"]
+            if isinstance(rights, dict):
+                self.rights = _rights_in(cast("dict[str, object]", rights))
 
     def accept(self, look: Look) -> None:
         """Have what `look` saw be what was seen last, and keep it."""
@@ -142,8 +150,24 @@ class LastLook:
                 others[path] = stamp
         if (folders, others) != (self.folders, self.others) or not self._beside("json").exists():
             self.folders, self.others = folders, others
-            text = json.dumps({"folders": sorted(folders), "others": others})
-            self._beside("json").write_text(text, encoding="ascii")
+            self._write_beside()
+        if look.seen:
+            self.note_rights({**self.rights, **look.rights})
+
+    def note_rights(self, rights: Mapping[str, int]) -> None:
+        """Remember the permission bits of all files, where they are unusual, and keep them."""
+        unusual = {
+            path: bits
+            for path, bits in rights.items()
+            if (seen := self.files.get(path)) and bits != USUAL_RIGHTS.get(_KINDS[seen.mode], bits)
+        }
+        if unusual != self.rights:
+            self.rights = unusual
+            self._write_beside()
+
+    def _write_beside(self) -> None:
+        known = {"folders": sorted(self.folders), "others": self.others, "rights": self.rights}
+        self._beside("json").write_text(json.dumps(known), encoding="ascii")
 
     def content_of(self, path: str) -> Content | None:
         """Return what was seen last at `path`, its content still by its object id."""
@@ -153,7 +177,9 @@ class LastLook:
         former = self.files.get(path)
         if former is None:
             return None
-        return Content(former.oid.encode(), _KINDS[former.mode])
+        kind = _KINDS[former.mode]
+        rights = self.rights.get(path, USUAL_RIGHTS.get(kind))
+        return Content(former.oid.encode(), kind, rights=rights)
 
     def _write_index(self, seen: Mapping[str, Seen | None]) -> None:
         lines = [f"0 {_NOTHING}\t{path}" for path, entry in seen.items() if entry is None]
@@ -171,6 +197,10 @@ class LastLook:
 
     def _beside(self, suffix: str) -> Path:
         return self._index.with_name(f"{self._index.name}.{suffix}")
+
+
+def _rights_in(kept: Mapping[str, object]) -> dict[str, int]:
+    return {path: bits & 0o777 for path, bits in kept.items() if isinstance(bits, int)}
 
 
 def is_folder(root: Path, name: str) -> bool:

@@ -54,7 +54,7 @@ def look(path: Path) -> State:
             return Entry(_hash(os.fsencode(os.readlink(path))), "link")  # noqa: PTH115
         if not stat.S_ISREG(facts.st_mode):
             return Entry(f"it is a {kind_of(facts)} now", "other")
-        return Entry(_hash_of_file(path), _kind(facts.st_mode))
+        return Entry(_hash_of_file(path), _kind(facts.st_mode), facts.st_mode & 0o777)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -101,24 +101,22 @@ def _carry_out(action: Action, content: Content) -> None:
     if want.kind == "folder":
         path.mkdir(parents=True, exist_ok=True)
     else:
-        _write(path, want, content(want.content), is_link=had is not None and had.kind == "link")
+        _write(path, want, content(want.content), had)
 
 
-def _write(path: Path, want: Entry, data: bytes | None, *, is_link: bool) -> None:
+def _write(path: Path, want: Entry, data: bytes | None, had: State) -> None:
     if data is None:
         raise ToolError("its content is not kept any more")
     if want.kind == "link":
         path.parent.mkdir(parents=True, exist_ok=True)
         with _beside(path) as temporary:
             temporary.symlink_to(os.fsdecode(data))
-    elif is_link:
+    elif had is not None and had.kind == "link":
         # Beside it first, so that it takes nothing over from what the link leads to.
         with _beside(path) as temporary:
-            replace_file(temporary, data)
-            _set_rights(temporary, want.kind)
+            replace_file(temporary, data, rights=_rights(want, None))
     else:
-        replace_file(path, data)
-        _set_rights(path, want.kind)
+        replace_file(path, data, rights=_rights(want, had))
 
 
 @contextmanager
@@ -141,16 +139,19 @@ def _remove_folder(path: Path, *, must_go: bool) -> None:
             raise
 
 
-def _set_rights(path: Path, kind: Kind) -> None:
-    """Let those run the file who may read it, or nobody; leave it where that is not known."""
-    mode = stat.S_IMODE(path.stat().st_mode)
-    wanted = mode
-    if kind == "program":
-        wanted = mode | ((mode & 0o444) >> 2)
-    elif kind == "file":
-        wanted = mode & ~_ALL_MAY_RUN
-    if wanted != mode:
-        path.chmod(wanted)
+def _rights(want: Entry, had: State) -> int | None:
+    """Return the permission bits of a file that takes the place of `had`.
+
+    Those that it had, if they are known; else `had` tells, and who may read it may run it, or
+    nobody. `None` leaves them as they are.
+    """
+    if want.rights is not None:
+        return want.rights
+    present = None if had is None else had.rights
+    if present is None or not want.kind:
+        return None
+    mode = present & ~_ALL_MAY_RUN
+    return mode | ((mode & 0o444) >> 2) if want.kind == "program" else mode
 
 
 def _kind(mode: int) -> Kind:

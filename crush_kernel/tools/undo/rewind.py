@@ -171,7 +171,8 @@ class Rewind:
         data = self.files.content(state.content)
         if data is None and path:
             data = _present(path, state)
-        return Content(data, state.kind, "" if data is not None else _NOT_KEPT)
+        reason = "" if data is not None else _NOT_KEPT
+        return Content(data, state.kind, reason, state.rights)
 
     def _named(self, action: Action) -> str:
         states = (action.want, action.had)

@@ -39,6 +39,7 @@ from crush_kernel.tools.undo.lastlook import (
     split_names,
 )
 from crush_kernel.tools.undo.shadowstore import ShadowFailed, ShadowStore, failed
+from crush_kernel.tools.undo.sweep import Sweep, sweep
 
 MAX_FILES: Final = 50_000
 MAX_STORED_BYTES: Final = 1_000_000_000
@@ -65,8 +66,16 @@ class _Draft:
     found: list[Found] = field(default_factory=list[Found])
     seen: "dict[str, Seen | None]" = field(default_factory=dict[str, "Seen | None"])
     others: "dict[str, list[int] | None]" = field(default_factory=dict[str, "list[int] | None"])
+    rights: dict[str, int] = field(default_factory=dict[str, int])
     contents: list[bytes] = field(default_factory=list[bytes])
     """What was seen last from now on, to be stored."""
+
+    def see(self, path: str, content: Content) -> Seen:
+        """Note what is at `path`, and return what to remember of it."""
+        seen = self.seen[path] = Seen.of(content)
+        if content.rights is not None:
+            self.rights[path] = content.rights
+        return seen
 
 
 class Shadow:
@@ -107,6 +116,8 @@ class Shadow:
         self._is_excluded = is_excluded
         self.last = LastLook(self._store, root)
         """What was seen last, and which turn was under way then."""
+        self._swept: Sweep | None = None
+        """From just before the last look; `None` if that cannot tell whether anything changed."""
         self.nested: frozenset[str] = frozenset()
         """Folders with repositories of their own, which are not covered."""
 
@@ -135,6 +146,7 @@ class Shadow:
             self._secure()
             if is_borrowed:
                 self.accept(self._look())
+                self.last.note_rights(self._sweep().rights())
         except (OSError, subprocess.SubprocessError) as error:
             raise failed(error) from error
 
@@ -146,7 +158,7 @@ class Shadow:
         """
         self._store.deadline_s = time.monotonic() + limit_s
         try:
-            return self._look()
+            return self._look_if_changed()
         except (OSError, subprocess.SubprocessError) as error:
             raise failed(error) from error
 
@@ -175,10 +187,10 @@ class Shadow:
                 if there is not None and there.content.data is None:
                     draft.others[path] = there.stamp
                 elif there is not None and there.content.data is not None:
-                    seen = draft.seen[path] = Seen.of(there.content)
+                    seen = draft.see(path, there.content)
                     contents.add(seen.oid, there.content.data)
         contents.flush()
-        self.accept(Look((), draft.seen, frozenset(folders), draft.others))
+        self.accept(Look((), draft.seen, frozenset(folders), draft.others, draft.rights))
 
     def _secure(self) -> None:
         """See to it that the contents that were seen last can be had when they change."""
@@ -196,6 +208,20 @@ class Shadow:
                     contents.add(entry.oid, there.content.data)
         contents.flush()
 
+    def _look_if_changed(self) -> Look:
+        swept = self._sweep()
+        if self._swept is not None and swept.is_like(self._swept):
+            return Look(folders=frozenset(self.last.folders))
+        look = self._look()
+        # Of before the look: what has changed since is different at the next one.
+        self._swept = swept
+        self.last.note_rights(swept.rights())
+        return look
+
+    def _sweep(self) -> Sweep:
+        files = (*self.last.files, *self.last.others)
+        return sweep(self._root, files, self.last.folders)
+
     def _look(self) -> Look:
         names, folders = self._different()
         draft = _Draft()
@@ -210,7 +236,7 @@ class Shadow:
                 draft.found.append(Found(path, self.last.content_of(path), None))
         found = self._with_folders(list(self._with_contents(draft.found)), folders)
         self._store.store(draft.contents)
-        return Look(tuple(found), draft.seen, frozenset(folders), draft.others)
+        return Look(tuple(found), draft.seen, frozenset(folders), draft.others, draft.rights)
 
     def _look_at(self, path: str, draft: "_Draft", there: "There | None") -> None:
         """Note in `draft` what has changed at `path`."""
@@ -228,8 +254,10 @@ class Shadow:
             draft.others[path] = None
         elif now == former:
             return
-        draft.seen[path] = now
-        if there is not None and there.content.data is not None:
+        if there is None:
+            draft.seen[path] = None
+        elif there.content.data is not None:
+            draft.see(path, there.content)
             draft.contents.append(there.content.data)
         # What was not covered so far need not have changed.
         if known is None or there is None or known != there.stamp:
@@ -346,8 +374,8 @@ class _Contents:
 def _with_data(before: Content, data: bytes | None, budget: Budget) -> Content:
     """Return what was there before with its content, if it can be had and there is room."""
     if not budget.take(len(data or b"")):
-        return Content(None, before.kind, TOO_MUCH)
-    return Content(data, before.kind, NOT_SEEN if data is None else "")
+        return Content(None, before.kind, TOO_MUCH, before.rights)
+    return Content(data, before.kind, NOT_SEEN if data is None else "", before.rights)
 
 
 def _id_in(content: Content | None) -> str:

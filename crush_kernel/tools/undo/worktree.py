@@ -17,6 +17,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -315,6 +316,8 @@ class Worktree:
             if _is_same(found.after, noted.after):
                 return None
             before = noted.after
+            if before is not None and before.rights is None and found.before is not None:
+                before = replace(before, rights=found.before.rights)
         return FileChange(str(self._root / found.path), before, found.after)
 
 
