@@ -18,7 +18,8 @@ CHARACTERS = st.sampled_from(
         *("\U0001f1e9\U0001f1ea", "\u1112\u1161\u11ab", "क्षि", "❤\ufe0f", "1\ufe0f\u20e3"),
     ]
 )
-TEXTS = st.lists(CHARACTERS, max_size=60).map("".join)
+LINES = st.sampled_from(["\n", "\n\n", "a\n", "é\r\n", "中"])
+TEXTS = (st.lists(CHARACTERS, max_size=60) | st.lists(LINES, max_size=30)).map("".join)
 
 
 @given(TEXTS, st.integers(2, 80), st.integers(2, 12))

@@ -20,6 +20,7 @@ PIECES = st.sampled_from(
         *(b"\x1b", b"\x1b[", b"\x1b]", b"\x1b[3", b"1m", b"\x1b[K", b"\x1b[1K", b"\x1b[2K"),
         *(b"\x1b[5C", b"\x1b[2D", b"\x1b[9G", b"\x1b(B", b"\x1b\\", b"8;;http://x", b"\x1bP"),
         *("é€😀\x9b\x85".encode(), b"\xe2\x82", b"\xac", b"\xff", b"\xf0\x9f"),
+        *(b"\n\n\n", b"some\nshort\nlines\n", b"a line that is a little longer\n"),
     ]
 )
 # Some outputs begin with a line that is nearly as long as the line in the making may be.

@@ -74,7 +74,9 @@ def matches_parts(pattern: list[str], path: list[str]) -> bool:
 
 
 @given(
-    pattern=st.lists(st.sampled_from(["**", "*", "a", "b*", "*a"]), min_size=1, max_size=6),
+    pattern=st.lists(
+        st.sampled_from(["**", "*", "a", "b*", "*a", "*a*", "a*b"]), min_size=1, max_size=6
+    ),
     path=st.lists(st.sampled_from(["a", "b", "ba", "ab"]), min_size=1, max_size=7),
 )
 def test_across_folders_wildcards_match_part_by_part(pattern: list[str], path: list[str]) -> None:
