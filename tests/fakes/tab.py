@@ -95,6 +95,18 @@ class Tab:
         self.finish(self.start(cell_id, code))
         return self.page[cell_id]
 
+    def run_told(self, cell_id: str, code: str = "") -> PageCell:
+        """Run a cell; its turn, if it makes one, is told by then."""
+        cell = self.run(cell_id, code)
+        self.settle()
+        return cell
+
+    def refused(self, cell_id: str, code: str, *, by: str = "CommandError") -> str:
+        """Run a command that must fail `by` an error, and return what is said of it."""
+        reply = self.finish(self.start(cell_id, code))
+        assert (reply["status"], reply["ename"]) == ("error", by)
+        return self.page[cell_id].shown
+
     def finish(self, request: str) -> Msg:
         """Wait for the end of a request of this tab and return its reply."""
         self.wait(lambda: request in self.idle)

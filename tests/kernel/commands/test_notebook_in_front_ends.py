@@ -1,13 +1,10 @@
 """The commands about the notebook's own history, in a real kernel with a page."""
 
-from collections.abc import Generator
-from contextlib import ExitStack
 from itertools import count
 
 import pytest
 
 from tests.fakes.kernel import RunningKernel
-from tests.fakes.page import PageCell
 from tests.fakes.provider.replies import say
 from tests.fakes.provider.server import FakeProvider
 from tests.fakes.tab import Tab
@@ -18,16 +15,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 numbers = count(1)
 
 
-@pytest.fixture(scope="module")
-def office(
-    tmp_path_factory: pytest.TempPathFactory, provider_server: FakeProvider
-) -> Generator[tuple[Desk, RunningKernel]]:
-    """A kernel for all tests, each of which opens a page with other cells."""
-    with ExitStack() as stack:
-        desk = Desk(tmp_path_factory.mktemp("commands"), provider_server, stack)
-        yield desk, desk.start()
-
-
 @pytest.fixture
 def tab(office: tuple[Desk, RunningKernel], provider: FakeProvider) -> Tab:
     """A page with six cells, in the first two of which prompts have run."""
@@ -36,25 +23,8 @@ def tab(office: tuple[Desk, RunningKernel], provider: FakeProvider) -> Tab:
     tab = desk.open(kernel, desk.page(*(f"{name}{letter}" for letter in "abcdef")))
     provider.play(say("Reply **one**."), say("Reply two."))
     for place, text in enumerate(("Ask one.", "Ask two.")):
-        run(tab, place, text)
+        tab.run_told(tab.page.ids[place], text)
     return tab
-
-
-def run(tab: Tab, place: int, code: str) -> PageCell:
-    """Run the cell at `place`; its turn, if it makes one, is told by then."""
-    cell = tab.run(tab.page.ids[place], code)
-    tab.settle()
-    return cell
-
-
-def failure(tab: Tab, place: int, code: str) -> str:
-    """Run what must fail and return what is said of it."""
-    cell_id = tab.page.ids[place]
-    reply = tab.finish(tab.start(cell_id, code))
-    assert reply["status"] == "error"
-    assert reply["ename"] == "CommandError"
-    assert cell_id not in tab.page.turns or tab.page[cell_id].turn is None
-    return tab.page[cell_id].shown
 
 
 # A cell that becomes a command
@@ -70,7 +40,7 @@ def test_what_a_cell_said_goes_when_it_becomes_a_command(
     tab.finish(tab.start(first, command))
     tab.settle()
     assert tab.page[first].turn is None
-    run(tab, 2, "Ask three.")
+    tab.run_told(tab.page.ids[2], "Ask three.")
     assert "Ask one." not in desk.sent
     assert "Ask two." in desk.sent
     again = desk.open(kernel, tab.page.reloaded())
@@ -86,10 +56,10 @@ def test_below_a_fresh_start_nothing_is_known_of_what_is_above(
 ) -> None:
     desk, _ = office
     desk.provider.play(say("Reply three."), say("Reply four."))
-    assert "know nothing of what is above" in run(tab, 2, "/new").shown
-    run(tab, 3, "Ask three.")
+    assert "know nothing of what is above" in tab.run_told(tab.page.ids[2], "/new").shown
+    tab.run_told(tab.page.ids[3], "Ask three.")
     assert "Ask one." not in desk.sent
-    run(tab, 4, "Ask four.")
+    tab.run_told(tab.page.ids[4], "Ask four.")
     assert "Reply three." in desk.sent
     assert tab.page.stale == []
 
@@ -99,20 +69,21 @@ def test_a_fresh_start_that_is_deleted_never_was(
 ) -> None:
     desk, _ = office
     desk.provider.play(say("Reply three."), say("Reply four."))
-    run(tab, 2, "/new")
-    run(tab, 3, "Ask three.")
+    tab.run_told(tab.page.ids[2], "/new")
+    tab.run_told(tab.page.ids[3], "Ask three.")
     later = tab.page.ids[3]
     tab.page.delete(tab.page.ids[2])
     tab.tell()
     tab.wait(lambda: tab.page.stale == [later])
-    run(tab, 2, "Ask three.")
+    tab.run_told(tab.page.ids[2], "Ask three.")
     assert "Ask one." in desk.sent
     assert tab.page.stale == []
 
 
 @pytest.mark.parametrize("arguments", ["now", "/new", "<b>"])
 def test_a_fresh_start_takes_no_arguments(tab: Tab, arguments: str) -> None:
-    assert "takes nothing" in failure(tab, 2, f"/new {arguments}")
+    assert "takes nothing" in tab.refused(tab.page.ids[2], f"/new {arguments}")
+    assert tab.page[tab.page.ids[2]].turn is None
 
 
 # /replay
@@ -127,7 +98,7 @@ def test_a_fresh_start_takes_no_arguments(tab: Tab, arguments: str) -> None:
     ],
 )
 def test_a_turn_is_shown_again(tab: Tab, code: str, expected: str) -> None:
-    cell = run(tab, 2, code)
+    cell = tab.run_told(tab.page.ids[2], code)
     assert expected in cell.shown
     assert "again" in cell.shown
     assert cell.turn is None, "showing it makes no turn"
@@ -146,9 +117,10 @@ def test_a_turn_is_shown_again(tab: Tab, code: str, expected: str) -> None:
     ],
 )
 def test_a_turn_that_is_not_there_is_not_shown(tab: Tab, code: str, expected: str) -> None:
-    shown = failure(tab, 2, code)
+    shown = tab.refused(tab.page.ids[2], code)
     assert expected in shown
     assert "<img" not in shown
+    assert tab.page[tab.page.ids[2]].turn is None
 
 
 def test_at_the_top_there_is_nothing_to_show_again(
@@ -156,8 +128,8 @@ def test_at_the_top_there_is_nothing_to_show_again(
 ) -> None:
     desk, kernel = office
     tab = desk.open(kernel, desk.page(f"top{next(numbers)}"))
-    assert "no such turn" in failure(tab, 0, "/replay")
-    assert "no turn above" in failure(tab, 0, "/versions")
+    assert "no such turn" in tab.refused(tab.page.ids[0], "/replay")
+    assert "no turn above" in tab.refused(tab.page.ids[0], "/versions")
 
 
 # /versions
@@ -168,25 +140,25 @@ def test_earlier_runs_are_listed_and_come_back(
 ) -> None:
     desk, _ = office
     desk.provider.play(say("Reply new."), say("Reply three."))
-    run(tab, 1, "Ask <two> | again.")
+    tab.run_told(tab.page.ids[1], "Ask <two> | again.")
     cell = tab.page.ids[1]
-    listed = run(tab, 2, "/versions").shown
+    listed = tab.run_told(tab.page.ids[2], "/versions").shown
     assert [row.count("|") >= 4 for row in listed.splitlines()[2:4]] == [True, True]
     assert "Ask two." in listed
     assert "Reply two." in listed, "what tells runs of one prompt apart"
     assert "<two>" not in listed
     assert listed.count("the one above") == 1
 
-    assert "Run 1" in run(tab, 2, "/versions restore 1").shown
+    assert "Run 1" in tab.run_told(tab.page.ids[2], "/versions restore 1").shown
     tab.wait(lambda: tab.page.turns[cell] == f"{cell}.3")
     assert "Reply two." in tab.page[cell].shown
     assert "Reply new." not in tab.page[cell].shown
     assert tab.page[cell].source == "Ask two."
-    run(tab, 3, "Ask three.")
+    tab.run_told(tab.page.ids[3], "Ask three.")
     assert "Reply two." in desk.sent
     assert "Reply new." not in desk.sent
     assert tab.page.stale == []
-    listed = run(tab, 4, "/versions").shown
+    listed = tab.run_told(tab.page.ids[4], "/versions").shown
     assert "Ask three." in listed
     assert "Ask two." not in listed, "of the cell above only"
 
@@ -202,7 +174,7 @@ def test_earlier_runs_are_listed_and_come_back(
     ],
 )
 def test_versions_says_what_it_does_not_know(tab: Tab, code: str, expected: str) -> None:
-    shown = failure(tab, 2, code)
+    shown = tab.refused(tab.page.ids[2], code)
     assert expected in shown
     assert "<script" not in shown
 
@@ -214,24 +186,24 @@ def test_what_was_shown_spent_and_run_is_known_to_the_next_kernel(desk: Desk) ->
     kernel = desk.start()
     tab = desk.open(kernel)
     desk.provider.play(say("Reply one."), say("Reply again."))
-    run(tab, 0, "Ask one.")
-    run(tab, 0, "Ask again.")
-    spent = run(tab, 1, "/cost").shown
+    tab.run_told(tab.page.ids[0], "Ask one.")
+    tab.run_told(tab.page.ids[0], "Ask again.")
+    spent = tab.run_told(tab.page.ids[1], "/cost").shown
     assert "20" in spent
     assert "10" in spent
     tab.save(desk.path)
-    run(tab, 1, "/cost")
+    tab.run_told(tab.page.ids[1], "/cost")
     kill(kernel)
 
     page = tab.page.reloaded()
     again = desk.open(desk.start(), page)
-    assert run(again, 1, "/cost").shown == spent
-    assert "Reply again." in run(again, 1, "/replay").shown
-    run(again, 1, "/versions restore 1")
+    assert again.run_told(again.page.ids[1], "/cost").shown == spent
+    assert "Reply again." in again.run_told(again.page.ids[1], "/replay").shown
+    again.run_told(again.page.ids[1], "/versions restore 1")
     again.wait(lambda: again.page["a"].turn == "a.3")
     assert "Reply one." in again.page["a"].shown
     desk.provider.play(say("Reply two."))
-    run(again, 2, "Ask two.")
+    again.run_told(again.page.ids[2], "Ask two.")
     assert "Reply one." in desk.sent
 
 

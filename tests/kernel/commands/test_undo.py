@@ -1,25 +1,21 @@
 """`/diff`, `/undo` and `/redo` in a real kernel, over real tools and commands."""
 
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.kernel import RunningKernel
-from tests.fakes.page import PageCell
 from tests.fakes.provider.replies import call, say
 from tests.fakes.provider.server import FakeProvider
-from tests.fakes.tab import Tab
+from tests.fakes.runs import wait_until
 from tests.kernel.desk import Desk, kill
 from tests.tools.undo.rewound import Tree, tree_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 PRICE = b"price = 1\r\nold = True\r\n"
-
-WAIT_S = 20.0
 
 
 @pytest.fixture
@@ -36,27 +32,8 @@ def start(desk: Desk) -> RunningKernel:
     return desk.start(CRUSH_PERMISSION_MODE="yolo")
 
 
-def run(tab: Tab, cell_id: str, code: str) -> PageCell:
-    cell = tab.run(cell_id, code)
-    tab.settle()
-    return cell
-
-
-def refused(tab: Tab, cell_id: str, code: str) -> str:
-    reply = tab.finish(tab.start(cell_id, code))
-    assert (reply["status"], reply["ename"]) == ("error", "CommandError")
-    return tab.page[cell_id].shown
-
-
 def tree(desk: Desk) -> Tree:
     return tree_of(desk.cwd, without=(".crush",))
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_turns_are_taken_back_to_the_same_bytes_and_the_model_knows(desk: Desk) -> None:
@@ -67,105 +44,105 @@ def test_turns_are_taken_back_to_the_same_bytes_and_the_model_knows(desk: Desk) 
         call("write", {"file_path": "new.txt", "content": "new\n"}),
         say("Made."),
     )
-    run(tab, "a", "Make it.")
+    tab.run_told("a", "Make it.")
     trees.append(tree(desk))
-    shown = run(tab, "b", "!rm -r src; printf '\\0' > zero").shown
+    shown = tab.run_told("b", "!rm -r src; printf '\\0' > zero").shown
     assert "error" not in shown
     trees.append(tree(desk))
     assert trees[0] != trees[1] != trees[2]
 
-    cell = run(tab, "c", "/undo")
+    cell = tab.run_told("c", "/undo")
     assert "src/price.py" in cell.shown
     assert "brought back" in cell.shown
     assert tree(desk) == trees[1]
     assert cell.turn is not None
-    cell = run(tab, "d", "/undo")
+    cell = tab.run_told("d", "/undo")
     assert "Make it." in cell.shown
     assert tree(desk) == trees[0]
-    cell = run(tab, "e", "/undo")
+    cell = tab.run_told("e", "/undo")
     assert "taken back already" in cell.shown
     assert cell.turn is None
 
     desk.provider.play(say("I see."))
-    run(tab, "f", "What now?")
+    tab.run_told("f", "What now?")
     assert "I have taken back what was done to files in the turn 'Make it.'" in desk.sent
     assert "- new.txt: deleted" in desk.sent
 
-    run(tab, "g", "/redo")
+    tab.run_told("g", "/redo")
     assert tree(desk) == trees[1]
-    run(tab, "h", "/redo")
+    tab.run_told("h", "/redo")
     assert tree(desk) == trees[2]
-    assert "no `/undo` to take back" in run(tab, "i", "/redo").shown
+    assert "no `/undo` to take back" in tab.run_told("i", "/redo").shown
 
 
 def test_an_undo_outlives_the_kernel(desk: Desk) -> None:
     kernel = start(desk)
     tab = desk.open(kernel, desk.page(*"abcdef"))
     before = tree(desk)
-    run(tab, "a", "!echo 2 > src/price.py; echo 3 > three")
+    tab.run_told("a", "!echo 2 > src/price.py; echo 3 > three")
     after = tree(desk)
     tab.save(desk.path)
     kill(kernel)
     tab = desk.open(start(desk), tab.page.reloaded())
-    run(tab, "b", "/undo")
+    tab.run_told("b", "/undo")
     desk.path.unlink()
     assert tree(desk) == before
-    run(tab, "c", "/redo")
+    tab.run_told("c", "/redo")
     assert tree(desk) == after
 
 
 def test_what_was_changed_since_is_not_overwritten_unasked(desk: Desk) -> None:
     tab = desk.open(start(desk), desk.page(*"abcdef"))
     before = tree(desk)
-    run(tab, "a", "!echo 2 > src/price.py; echo 3 > three")
+    tab.run_told("a", "!echo 2 > src/price.py; echo 3 > three")
     (desk.cwd / "src" / "price.py").write_bytes(b"mine\n")
     mine = tree(desk)
-    shown = refused(tab, "b", "/undo")
+    shown = tab.refused("b", "/undo")
     assert "src/price.py" in shown
     assert "has changed since" in shown
     assert "/undo force" in shown
     assert tree(desk) == mine
-    run(tab, "c", "/undo force")
+    tab.run_told("c", "/undo force")
     assert tree(desk) == before
-    run(tab, "d", "/redo")
+    tab.run_told("d", "/redo")
     assert tree(desk) == mine
 
 
 def test_a_diff_shows_a_turn_or_all_of_them(desk: Desk) -> None:
     tab = desk.open(start(desk), desk.page(*"abcdefg"))
-    assert "No file has changed." in run(tab, "a", "/diff").shown
+    assert "No file has changed." in tab.run_told("a", "/diff").shown
     desk.provider.play(
         call("view", {"file_path": "run.sh"}),
         call("edit", {"file_path": "run.sh", "old_string": "run", "new_string": "walk"}),
         say("Done."),
     )
-    run(tab, "b", "Edit it.")
-    run(tab, "c", "!rm src/price.py; echo 1 > made; printf '\\0\\1' > bytes; chmod +x run.sh")
-    last = run(tab, "d", "/diff").shown
+    tab.run_told("b", "Edit it.")
+    tab.run_told("c", "!rm src/price.py; echo 1 > made; printf '\\0\\1' > bytes; chmod +x run.sh")
+    last = tab.run_told("d", "/diff").shown
     assert "4 files changed, +1 −2, in the last turn that changed any: “!rm src/price.py;" in last
     assert "-price = 1" in last
     assert "+++ /dev/null" in last
     assert "+1" in last
     assert "executable now" in last
     assert "walk" not in last
-    first = run(tab, "e", "/diff 1").shown
+    first = tab.run_told("e", "/diff 1").shown
     assert "-echo run" in first
     assert "+echo walk" in first
     assert "price" not in first
-    everything = run(tab, "f", "/diff all").shown
+    everything = tab.run_told("f", "/diff all").shown
     assert "+echo walk" in everything
     assert "-price = 1" in everything
-    assert "no turn" in refused(tab, "g", "/diff 9")
+    assert "no turn" in tab.refused("g", "/diff 9")
 
 
 def test_a_diff_counts_folders_apart_and_names_what_was_brought_back_by_its_command(
     desk: Desk,
 ) -> None:
     tab = desk.open(start(desk), desk.page(*"abcd"))
-    run(tab, "a", "!mkdir made; echo 1 > made/one")
-    run(tab, "b", "/undo")
-    run(tab, "c", "/redo")
-    shown = run(tab, "d", "/diff").shown
+    tab.run_told("a", "!mkdir made; echo 1 > made/one")
+    tab.run_told("b", "/undo")
+    tab.run_told("c", "/redo")
+    shown = tab.run_told("d", "/diff").shown
     assert "1 file and 1 folder changed, +1 −0, in the last turn that changed any: “/redo”" in shown
 
 
@@ -174,12 +151,12 @@ def test_what_is_not_covered_is_told_once_and_with_everything(desk: Desk) -> Non
         file.truncate(10_000_001)
     tab = desk.open(start(desk), desk.page(*"abcde"))
     note = "1 file is too large or cannot be read: what commands do to it is not covered."
-    run(tab, "a", "!echo x >> large; echo 1 > one")
-    assert note in run(tab, "b", "/diff").shown
-    shown = run(tab, "c", "/undo").shown
+    tab.run_told("a", "!echo x >> large; echo 1 > one")
+    assert note in tab.run_told("b", "/diff").shown
+    shown = tab.run_told("c", "/undo").shown
     assert note not in shown
     assert "it is larger than 10 MB" in shown
-    shown = run(tab, "d", "/diff all").shown
+    shown = tab.run_told("d", "/diff all").shown
     assert note in shown
     assert "changed, it is larger than 10 MB" in shown
 
@@ -188,12 +165,12 @@ def test_what_a_killed_kernel_had_begun_counts_to_the_turn_that_was_cut_short(de
     kernel = start(desk)
     tab = desk.open(kernel, desk.page(*"abcdef"))
     before = tree(desk)
-    run(tab, "a", "!true")
+    tab.run_told("a", "!true")
     tab.start("b", "!echo half > src/price.py; echo x > reached; sleep 30")
-    until((desk.cwd / "reached").exists)
+    wait_until((desk.cwd / "reached").exists)
     kill(kernel)
     tab = desk.open(start(desk), tab.page.reloaded())
-    assert "src/price.py" in run(tab, "c", "/undo").shown
+    assert "src/price.py" in tab.run_told("c", "/undo").shown
     assert tree(desk) == before
 
 
@@ -201,10 +178,10 @@ def test_what_a_stopped_command_has_done_is_taken_back(desk: Desk) -> None:
     tab = desk.open(start(desk), desk.page(*"abcdef"))
     before = tree(desk)
     request = tab.start("a", "!echo half > src/price.py; echo x > reached; sleep 30")
-    until((desk.cwd / "reached").exists)
+    wait_until((desk.cwd / "reached").exists)
     tab.interrupt()
     tab.finish(request)
-    run(tab, "b", "/undo")
+    tab.run_told("b", "/undo")
     assert tree(desk) == before
 
 

@@ -3,8 +3,6 @@
 import html
 import json
 import re
-from collections.abc import Generator
-from contextlib import ExitStack
 from itertools import count
 from typing import Any
 
@@ -12,7 +10,6 @@ import pytest
 
 from crush_kernel.messages import JsonObject
 from tests.fakes.kernel import RunningKernel
-from tests.fakes.page import PageCell
 from tests.fakes.provider.replies import Answer, Hold, HttpReply, Reply, Say, call, say
 from tests.fakes.provider.server import FakeProvider, Received
 from tests.fakes.tab import Tab
@@ -34,15 +31,6 @@ def answer(received: Received) -> Answer:
     return say(f"Heard {found[-1] if found else 'nothing'}.")
 
 
-@pytest.fixture(scope="module")
-def office(
-    tmp_path_factory: pytest.TempPathFactory, provider_server: FakeProvider
-) -> Generator[tuple[Desk, RunningKernel]]:
-    with ExitStack() as stack:
-        desk = Desk(tmp_path_factory.mktemp("window"), provider_server, stack)
-        yield desk, desk.start()
-
-
 @pytest.fixture
 def tab(office: tuple[Desk, RunningKernel], provider: FakeProvider) -> Tab:
     """A page with six cells, in the first two of which prompts have run."""
@@ -51,20 +39,8 @@ def tab(office: tuple[Desk, RunningKernel], provider: FakeProvider) -> Tab:
     tab = desk.open(kernel, desk.page(*(f"{name}{letter}" for letter in "abcdef")))
     provider.play(answer)
     for place, text in enumerate(("Ask one.", "Ask two.")):
-        run(tab, place, text)
+        tab.run_told(tab.page.ids[place], text)
     return tab
-
-
-def run(tab: Tab, place: int, code: str) -> PageCell:
-    cell = tab.run(tab.page.ids[place], code)
-    tab.settle()
-    return cell
-
-
-def failure(tab: Tab, place: int, code: str) -> str:
-    reply = tab.finish(tab.start(tab.page.ids[place], code))
-    assert reply["status"] == "error"
-    return tab.page[tab.page.ids[place]].shown
 
 
 def asked(desk: Desk, prompt: str) -> Received:
@@ -78,11 +54,11 @@ def test_below_a_summary_its_words_are_read_in_place_of_what_is_above(
     office: tuple[Desk, RunningKernel], tab: Tab
 ) -> None:
     desk, _ = office
-    cell = run(tab, 2, "/compact keep the numbers")
+    cell = tab.run_told(tab.page.ids[2], "/compact keep the numbers")
     assert "They asked twice" in cell.shown
     assert cell.turn is not None
     assert "keep the numbers" in asked(desk, IS_SUMMARY).raw.decode()
-    run(tab, 3, "And now?")
+    tab.run_told(tab.page.ids[3], "And now?")
     sent = asked(desk, "And now?").raw.decode()
     assert "They asked twice" in sent
     assert "Heard one." not in sent
@@ -109,9 +85,9 @@ def test_what_was_viewed_above_a_summary_has_to_be_viewed_again(
         return say("Used.") if is_done else call(last, calls[last], call_id=f"call_{last}")
 
     desk.provider.play(use_tools)
-    run(tab, 2, "Use it. view")
-    run(tab, 3, "/compact")
-    run(tab, 4, "Use it. edit")
+    tab.run_told(tab.page.ids[2], "Use it. view")
+    tab.run_told(tab.page.ids[3], "/compact")
+    tab.run_told(tab.page.ids[4], "Use it. edit")
     assert "exists but was not viewed yet" in asked(desk, "Use it. edit").raw.decode()
 
 
@@ -119,10 +95,10 @@ def test_without_its_cell_a_summary_stands_for_nothing(
     office: tuple[Desk, RunningKernel], tab: Tab
 ) -> None:
     desk, _ = office
-    run(tab, 2, "/compact")
+    tab.run_told(tab.page.ids[2], "/compact")
     tab.page.delete(tab.page.ids[2])
     tab.tell()
-    run(tab, 2, "And then?")
+    tab.run_told(tab.page.ids[2], "And then?")
     sent = asked(desk, "And then?").raw.decode()
     assert "Heard one." in sent
     assert "They asked twice" not in sent
@@ -132,9 +108,9 @@ def test_a_summary_of_something_else_is_ignored(
     office: tuple[Desk, RunningKernel], tab: Tab
 ) -> None:
     desk, _ = office
-    run(tab, 2, "/compact")
-    run(tab, 0, "Ask another thing.")
-    run(tab, 3, "What of it?")
+    tab.run_told(tab.page.ids[2], "/compact")
+    tab.run_told(tab.page.ids[0], "Ask another thing.")
+    tab.run_told(tab.page.ids[3], "What of it?")
     sent = asked(desk, "What of it?").raw.decode()
     assert "Ask another thing." in sent
     assert "They asked twice" not in sent
@@ -143,25 +119,25 @@ def test_a_summary_of_something_else_is_ignored(
 
 def test_a_summary_is_taken_back(office: tuple[Desk, RunningKernel], tab: Tab) -> None:
     desk, _ = office
-    run(tab, 2, "/compact")
-    assert "taken back" in run(tab, 3, "/uncompact").shown
+    tab.run_told(tab.page.ids[2], "/compact")
+    assert "taken back" in tab.run_told(tab.page.ids[3], "/uncompact").shown
     assert tab.page[tab.page.ids[2]].turn is None
-    run(tab, 4, "So what?")
+    tab.run_told(tab.page.ids[4], "So what?")
     assert "Heard one." in asked(desk, "So what?").raw.decode()
 
 
 def test_a_summary_outlives_its_kernel(office: tuple[Desk, RunningKernel], tab: Tab) -> None:
     desk, _ = office
-    run(tab, 2, "/compact")
+    tab.run_told(tab.page.ids[2], "/compact")
     tab.page.save()
     kernel = desk.start()
     again = desk.open(kernel, tab.page.reloaded())
-    run(again, 3, "Still?")
+    again.run_told(again.page.ids[3], "Still?")
     sent = asked(desk, "Still?").raw.decode()
     assert "They asked twice" in sent
     assert "Heard one." not in sent
-    assert "taken back" in run(again, 4, "/uncompact").shown
-    run(again, 5, "And so?")
+    assert "taken back" in again.run_told(again.page.ids[4], "/uncompact").shown
+    again.run_told(again.page.ids[5], "And so?")
     assert "Heard one." in asked(desk, "And so?").raw.decode()
 
 
@@ -169,12 +145,12 @@ def test_a_summary_that_cannot_be_made_leaves_everything_as_it_was(
     office: tuple[Desk, RunningKernel], tab: Tab
 ) -> None:
     desk, _ = office
-    run(tab, 3, "What is below?")
+    tab.run_told(tab.page.ids[3], "What is below?")
     desk.provider.play(lambda _: HttpReply(401, {"error": {"message": "bad key"}}))
-    assert "key" in failure(tab, 2, "/compact")
+    assert "key" in tab.refused(tab.page.ids[2], "/compact", by="AuthenticationFailed")
     assert tab.page.stale == []
     desk.provider.play(answer)
-    run(tab, 3, "Well?")
+    tab.run_told(tab.page.ids[3], "Well?")
     assert "Heard one." in asked(desk, "Well?").raw.decode()
 
 
@@ -182,7 +158,7 @@ def test_a_summary_that_is_interrupted_says_so_and_leaves_everything_as_it_was(
     office: tuple[Desk, RunningKernel], tab: Tab
 ) -> None:
     desk, _ = office
-    run(tab, 3, "What is below?")
+    tab.run_told(tab.page.ids[3], "What is below?")
     hold = Hold()
     desk.provider.play(lambda _: Reply((Say(("They wanted ", hold, "nothing.")),)))
     former = len(desk.provider.requests)
@@ -197,7 +173,7 @@ def test_a_summary_that_is_interrupted_says_so_and_leaves_everything_as_it_was(
     tab.page.save()
     again = desk.open(desk.start(), tab.page.reloaded())
     assert again.page.stale == []
-    run(again, 4, "Well?")
+    again.run_told(again.page.ids[4], "Well?")
     sent = asked(desk, "Well?").raw.decode()
     assert "Heard one." in sent
     assert "They wanted" not in sent
@@ -213,7 +189,7 @@ def test_a_summary_that_is_interrupted_says_so_and_leaves_everything_as_it_was(
     ],
 )
 def test_what_cannot_be_done_is_said(tab: Tab, place: int, code: str, says: str) -> None:
-    assert says in failure(tab, place, code)
+    assert says in tab.refused(tab.page.ids[place], code)
 
 
 def test_what_is_shown_of_a_request_is_what_is_sent(
@@ -221,10 +197,10 @@ def test_what_is_shown_of_a_request_is_what_is_sent(
 ) -> None:
     desk, _ = office
     (desk.cwd / "AGENTS.md").write_text("Speak in `riddles` & <b>rhymes</b>.\n")
-    shown = run(tab, 2, "/context full").shown
+    shown = tab.run_told(tab.page.ids[2], "/context full").shown
     blocks = re.findall(r"<details><summary>(.*?) · ~.*?(```+)text\n(.*?)\n\2\n", shown, re.DOTALL)
     parts = {html.unescape(name): text for name, _, text in blocks}
-    run(tab, 3, "Ask on.")
+    tab.run_told(tab.page.ids[3], "Ask on.")
     body: Any = asked(desk, "Ask on.").body
     (desk.cwd / "AGENTS.md").unlink()
 
@@ -249,9 +225,9 @@ def test_it_says_that_no_summary_is_made_unasked(
     office: tuple[Desk, RunningKernel], tab: Tab
 ) -> None:
     desk, _ = office
-    assert "no summary is made" not in run(tab, 2, "/context").shown
+    assert "no summary is made" not in tab.run_told(tab.page.ids[2], "/context").shown
     other = desk.open(desk.start(CRUSH_DISABLE_AUTO_SUMMARIZE="1"), desk.page("other"))
-    assert "no summary is made unasked" in run(other, 0, "/context").shown
+    assert "no summary is made unasked" in other.run_told(other.page.ids[0], "/context").shown
 
 
 def test_looking_at_the_context_leaves_what_a_turn_has_to_tell(
@@ -260,7 +236,7 @@ def test_looking_at_the_context_leaves_what_a_turn_has_to_tell(
     desk, _ = office
     memory = desk.cwd / "AGENTS.md"
     memory.write_text("a line\n" * 10_000)
-    run(tab, 2, "/context")
-    told = run(tab, 3, "Ask on.").shown
+    tab.run_told(tab.page.ids[2], "/context")
+    told = tab.run_told(tab.page.ids[3], "Ask on.").shown
     memory.unlink()
     assert "AGENTS.md is too long" in told
