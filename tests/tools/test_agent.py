@@ -159,7 +159,7 @@ async def test_tasks_of_one_reply_are_done_together() -> None:
             {"prompt": "x", "description": "look for it"}, "task · look for it", id="in short"
         ),
         pytest.param({"prompt": "a\x1bb", "agent": "r"}, "r · a\\x1bb", id="who does it"),
-        pytest.param({"prompt": "x" * 500}, "task · " + "x" * 100 + "…", id="cut"),
+        pytest.param({"prompt": "x" * 500}, "task · " + "x" * 99 + "…", id="cut"),
     ],
 )
 def test_a_call_is_described_on_one_line(arguments: dict[str, str], shown: str) -> None:
