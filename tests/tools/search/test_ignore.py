@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import anyio
@@ -64,47 +65,48 @@ def seen_by_git(root: Path) -> set[str]:
 
 NAMES = ["a", "b", "a.log", "b.log", "dir", ".x"]
 PATHS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4).map("/".join)
-LINES = st.sampled_from(
-    [
-        "*.log",
-        "!a.log",
-        "a",
-        "/a",
-        "a/",
-        "!a",
-        "dir/",
-        "/dir/",
-        "!dir",
-        "dir/*",
-        "dir/**",
-        "**/b",
-        "**/dir/a",
-        "a/**/b",
-        "/*.log",
-        "*",
-        "!*/",
-        "!.gitignore",
-        "#",
-        "\\a",
-        "b\\",
-        "[ab]",
-        "[!a]",
-        "?.log",
-        ".x",
-        ".*",
-        "dir/a.log",
-        "a/b",
-        "!/a",
-        "/**/b",
-        "/",
-        "**",
-        "a/**/",
-        "//a",
-        "",
-        "  ",
-        "a  ",
-    ]
-)
+KINDS = [
+    "*.log",
+    "!a.log",
+    "a",
+    "/a",
+    "a/",
+    "!a",
+    "dir/",
+    "/dir/",
+    "!dir",
+    "dir/*",
+    "dir/**",
+    "**/b",
+    "**/dir/a",
+    "a/**/b",
+    "/*.log",
+    "*",
+    "!*/",
+    "!.gitignore",
+    "#",
+    "\\a",
+    "b\\",
+    "[ab]",
+    "[!a]",
+    "?.log",
+    ".x",
+    ".*",
+    "dir/a.log",
+    "a/b",
+    "!/a",
+    "/**/b",
+    "/",
+    "**",
+    "a/**/",
+    "//a",
+    "",
+    "  ",
+    "a  ",
+]
+"""Of lines, each of which means something else."""
+
+LINES = st.sampled_from(KINDS)
 RULES = st.lists(LINES, max_size=4).map("\n".join)
 FOLDERS = st.sampled_from(["", "a/", "dir/", "a/dir/", "b/a/"])
 
@@ -174,8 +176,33 @@ def test_walking_and_searching_see_the_same_wherever_they_start(  # noqa: PLR091
     shutil.rmtree(top)
 
 
-GLOBS = st.lists(
-    st.sampled_from(["**", "*", "a", "*.log", "dir", ".*", "?"]), min_size=1, max_size=3
+EVERY_PLACE = [
+    *("b", "a.log", "b.log", "a/a", "a/b", "a/b.log", "a/dir/a", "a/dir/a.log", "a/.x/b"),
+    *("dir/a/b", "dir/a.log", "dir/b/a", "dir/b/b.log", "dir/dir", "dir/.x", "dir/a/dir/a/b"),
+]
+"""Each name as a file and as a folder, at several depths."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", KINDS)
+def test_each_kind_of_line_means_what_it_means_to_git(root: Path, line: str) -> None:
+    git(root, "init", "-q")
+    make_tree(root, EVERY_PLACE, {}, "")
+    for folder, above in product(("", "dir/"), ("", "*\n", "a\n!b\n")):
+        rules, ours = root / folder / ".gitignore", root / folder / ".crushignore"
+        rules.write_text(above + line, encoding="utf-8")
+        expected = seen_by_git(root)
+        assert both(root, root) == expected
+        rules.unlink()
+        ours.write_text((above + line).replace(".git", ".crush"), encoding="utf-8")
+        assert both(root, root) == {name.replace(".git", ".crush") for name in expected}
+        ours.unlink()
+
+
+WILD = st.sampled_from(["**", "*", "*.log", ".*", "?"])
+# A name in front would be where the search starts, whether it is ignored or not.
+GLOBS = st.tuples(WILD, st.lists(WILD | st.sampled_from(["a", "dir"]), max_size=2)).map(
+    lambda drawn: [drawn[0], *drawn[1]]
 )
 
 
