@@ -183,12 +183,18 @@ def _commit(incoming: Incoming, place: _Place, context: ToolContext) -> bool:
             f"{place.target.shown} was changed by something else in the meantime, so nothing was "
             "saved. Repeat the call if it should be replaced all the same."
         )
-    is_kept = max(incoming.size, place.stamp[2] if place.stamp else 0) <= MAX_EDIT_BYTES
-    if is_kept:
-        before = read_file(path)
-        context.keep_version(path, before.data if before else None, incoming.content())
-    incoming.commit()
-    return is_kept
+    if max(incoming.size, place.stamp[2] if place.stamp else 0) > MAX_EDIT_BYTES:
+        incoming.commit()
+        return False
+    file = read_file(path)
+    before, after = file.data if file else None, incoming.content()
+    context.keep_version(path, before, after)
+    try:
+        incoming.commit()
+    except BaseException:
+        context.keep_version(path, after, before)  # it is as it was
+        raise
+    return True
 
 
 def _too_large(answer: Answer, max_bytes: int) -> ToolError:

@@ -197,7 +197,11 @@ class Files:
                 "written. View it again and repeat the call."
             )
         keep_version(target.path, before.data, data)
-        replace_file(target.path, data)
+        try:
+            replace_file(target.path, data)
+        except BaseException:
+            keep_version(target.path, data, before.data)  # it is as it was
+            raise
         # Of a stale file, what others changed is still unknown to the model.
         if before.state == "fresh":
             self.tracker.record(target.path, data, seen, has_cut=before.known.has_cut)

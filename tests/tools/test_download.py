@@ -9,6 +9,7 @@ from anyio.abc import SocketStream
 from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.tools.base import ToolOutput
 from crush_kernel.tools.download import DownloadArguments, download_tool
+from crush_kernel.tools.incoming import Incoming
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.web.inquiry import Web
 from tests.fakes.tool_context import FakeContext, tool_context
@@ -170,3 +171,21 @@ async def test_cancelling_takes_the_half_file_away_and_closes_the_connection(
         with anyio.fail_after(5):
             await site.left.wait()
     assert tree(tmp_path) == {}
+
+
+async def test_what_cannot_be_put_in_its_place_is_kept_as_no_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.bin").write_bytes(b"old")
+
+    def refuse(_: object) -> None:
+        raise ToolError("The disk is full.")
+
+    monkeypatch.setattr(Incoming, "commit", refuse)
+    context = tool_context()
+    async with website(serving(f=reply(DATA))) as site:
+        with pytest.raises(ToolError, match="full"):
+            await download(site.url("/f"), tmp_path, context=context)
+    assert tree(tmp_path) == {"a.bin": b"old"}
+    path = tmp_path / "a.bin"
+    assert context.versions == [(path, b"old", DATA), (path, DATA, b"old")]

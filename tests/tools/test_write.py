@@ -1,6 +1,7 @@
 """The `write` tool on real files."""
 
 import os
+import resource
 from pathlib import Path
 
 import anyio
@@ -155,6 +156,22 @@ async def test_a_denied_write_makes_neither_file_nor_folder(desk: Desk) -> None:
     with pytest.raises(PermissionDenied):
         await desk.write("x/y/a.txt", "a", fake=tool_context(allow=False))
     assert not [*desk.folder.iterdir()]
+
+
+async def test_what_the_disk_refuses_is_kept_as_no_change(desk: Desk) -> None:
+    path = desk.put("a.txt", b"old\n")
+    fake = tool_context()
+    usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, most))
+    try:
+        with pytest.raises(ToolError, match="not written"):
+            await desk.write("a.txt", "x" * 200_000, fake=fake)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
+    assert path.read_bytes() == b"old\n"
+    made, unmade = fake.versions
+    assert (made[1], unmade[2]) == (b"old\n", b"old\n")
+    assert made[2] == unmade[1]
 
 
 async def test_a_link_stays_and_its_target_is_written(desk: Desk) -> None:

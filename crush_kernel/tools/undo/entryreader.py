@@ -5,6 +5,7 @@ outside the project is read. A folder that was opened last stays open, since wha
 is mostly in it.
 """
 
+import errno
 import os
 import stat
 from dataclasses import dataclass
@@ -88,6 +89,8 @@ class EntryReader:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
+            if error.errno == errno.ELOOP:  # a link has taken the place of a folder above it
+                return None
             return There(Content(None, "", f"it cannot be read: {reason(error)}"), [0])
 
     def _read(self, name: str, folder: int, budget: Budget) -> There | None:

@@ -2,7 +2,8 @@
 
 What is to be done is known in full before anything is: with a conflict, nothing is written.
 What an undo changes is kept as the changes of its own turn, before it is made, so that a redo
-is the undo of an undo, also when the kernel was killed half-way.
+is the undo of an undo. That it has taken back a turn is kept when it is done: when the kernel is
+killed half-way, the half is what the next undo takes back.
 """
 
 import os
@@ -145,17 +146,27 @@ class Rewind:
     def _carry_out(self, rewinding: Rewinding, turn_id: str) -> Rewound:
         actions = rewinding.plan.actions
         session = self.session()
-        changes = [self._change(action) for action in actions]
-        undone = Undone(turn_id, rewinding.target, is_redo=rewinding.kind == "redo")
-        self.files.add_undone(session, undone)
-        self.files.add(session, turn_id, changes)
-        for change in changes:
-            self.worktree.note(change)
+        changes = {action.path: self._change(action) for action in actions}
+        self._keep(session, turn_id, changes.values())
         outcomes = list(carry_out(actions, self.files.content))
+        failed = [o for o in outcomes if o.error]
+        # What stays as it was has not changed, for a later undo and for the next look.
+        self._keep(session, turn_id, (_reversed(changes[o.action.path]) for o in failed))
+        if len(failed) < len(outcomes) or not actions:
+            # Not before: what a kernel that is killed leaves half done is the next to take back.
+            undone = Undone(turn_id, rewinding.target, is_redo=rewinding.kind == "redo")
+            self.files.add_undone(session, undone)
         done = tuple((self._named(o.action), _word(o.action)) for o in outcomes if not o.error)
-        left = [(self._named(o.action), o.error) for o in outcomes if o.error]
+        left = [(self._named(o.action), o.error) for o in failed]
         left += [(self.shown(path), why) for path, why in rewinding.plan.left]
         return Rewound(done, tuple(left))
+
+    def _keep(self, session: str, turn_id: str, changes: Iterable[FileChange]) -> None:
+        """Keep `changes` of the turn, and have the next look not count them again."""
+        kept = tuple(changes)
+        self.files.add(session, turn_id, kept)
+        for change in kept:
+            self.worktree.note(change)
 
     def _change(self, action: Action) -> FileChange:
         """Return what an action changes, with the contents."""
@@ -215,6 +226,10 @@ def _look_at(paths: Iterable[str]) -> dict[str, State]:
         is_hidden = any(state is not None and state.kind != "folder" for state in above)
         present[path] = None if is_hidden else look(Path(path))
     return present
+
+
+def _reversed(change: FileChange) -> FileChange:
+    return FileChange(change.path, change.after, change.before)
 
 
 def _without(planned: Plan, gone: Iterable[str]) -> Plan:

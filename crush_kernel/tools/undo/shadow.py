@@ -292,9 +292,19 @@ class Shadow:
             )
             names |= {name for name in inner if not name.endswith("/")}
             nested |= {name for name in inner if name.endswith("/") and self._is_nested(name)}
+        names |= self._behind_links(names)
         self.nested = frozenset(name.rstrip("/") for name in nested)
         folders = {name for name in folders if not f"{name}/".startswith(tuple(nested))}
         return {name for name in names if not self._is_excluded(name)}, folders
+
+    def _behind_links(self, names: set[str]) -> set[str]:
+        """Return the files of folders in whose place there are links now: git follows those."""
+        links = {
+            name for name in names - self.last.files.keys() if (self._root / name).is_symlink()
+        }
+        if not links:
+            return set()
+        return {name for name in self.last.files if not links.isdisjoint(folders_above(name))}
 
     def _list(self, *arguments: str) -> list[str]:
         command = ("ls-files", "-z", *arguments)
