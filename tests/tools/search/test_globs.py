@@ -4,7 +4,7 @@ import fnmatch
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crush_kernel.tools.search.globs import (
@@ -73,11 +73,12 @@ def matches_parts(pattern: list[str], path: list[str]) -> bool:
     )
 
 
+@settings(max_examples=500)
 @given(
     pattern=st.lists(
-        st.sampled_from(["**", "*", "a", "b*", "*a", "*a*", "a*b"]), min_size=1, max_size=6
+        st.sampled_from(["**", "*", "a", "b*", "*a", "*a*", "a*b"]), min_size=1, max_size=4
     ),
-    path=st.lists(st.sampled_from(["a", "b", "ba", "ab"]), min_size=1, max_size=7),
+    path=st.lists(st.sampled_from(["a", "b", "ba", "ab"]), min_size=1, max_size=4),
 )
 def test_across_folders_wildcards_match_part_by_part(pattern: list[str], path: list[str]) -> None:
     found = re.fullmatch(translate("/".join(pattern)), "/".join(path)) is not None
