@@ -56,6 +56,13 @@ async def test_stdout_and_stderr_come_in_the_order_in_which_they_were_written(
         pytest.param("cat; echo end", "end\n", 0, id="reads to the end"),
         pytest.param("python3 -c 'input()' 2>&1 | tail -1", "EOFError", 0, id="asks"),
         pytest.param("exec </dev/tty", None, 1, id="opens the terminal"),
+        pytest.param("read -p 'ok? ' x", "", 1, id="prompts"),
+        pytest.param(
+            "git init -q && git -c user.name=a -c user.email=a@b commit --allow-empty",
+            None,
+            1,
+            id="opens an editor",
+        ),
         pytest.param("echo 'ü €' | wc -c", "7\n", 0, id="is not ASCII"),
         pytest.param("a=(1 2); [[ ${a[1]} == 2 ]] && echo bash", "bash\n", 0, id="needs bash"),
         pytest.param("ulimit -n >/dev/null; kill -0 $$", "", 0, id="uses builtins"),

@@ -379,6 +379,12 @@ def test_other_whitespace_around_lines_is_corrected(
             id="a line would change its block",
         ),
         pytest.param("if a:\n        b()\n", "    b()", "  c()\n    b()", id="between two levels"),
+        pytest.param(
+            "a\n    b\n        x\n",
+            "        x  ",
+            "      y\n        x",
+            id="between two levels, less than what was matched",
+        ),
         pytest.param("\t\tb()\n", "    b()", "    if c:\n        b()", id="how wide a tab is"),
         pytest.param("\tb()\n", "  b()", "   c()\n  b()", id="not a whole number of tabs"),
         pytest.param("    a()\n", "\ta()", "        b()\n\ta()", id="two units in the call"),
