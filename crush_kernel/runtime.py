@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
@@ -402,12 +403,14 @@ def _worktree(
         return notebook is not None and os.path.realpath(notebook) == str(paths.root / path)
 
     def open_shadow() -> Shadow:
+        # In a worker thread; a git that waits for a pipe would outlive a kernel that is killed.
+        guard = anyio.from_thread.run_sync(jobs.guard)
         return Shadow(
             root=paths.root,
             directory=data,
             session=session.id,
             mark=mark,
-            environ=settings.environ,
+            environ={**settings.environ, **guard},
             has_secret=files.has_secret,
             is_excluded=is_excluded,
         )

@@ -256,6 +256,10 @@ class Jobs:
         for oldest in ended[: max(0, len(ended) - MAX_ENDED)]:
             _forget(self._listed.pop(oldest.id))
 
+    def guard(self) -> dict[str, str]:
+        """Do what `Shell.guard` does."""
+        return self._shell.guard()
+
     def find(self, job_id: str) -> Job:
         """Return the job with an id, however it is written.
 

@@ -164,16 +164,23 @@ class Shell:
         finally:
             self._let_go(running)
 
+    def guard(self) -> dict[str, str]:
+        """Return what to add to the environment of a program that is to end with the kernel.
+
+        For programs that others start, and end themselves while the kernel lives.
+        """
+        if self._tasks is not None and (watchdog := self._watching()):
+            watchdog.watch(self._active, self._left)
+        return {MARK: f"{self._id}.0"}
+
     def _start(self, script: bytes, *, cwd: Path, env: Mapping[str, str]) -> RunningCommand:
         if self._tasks is None:
             raise RuntimeError("the shell is not open")
-        if self._bash is None or self._watchdog is None:
-            self._bash = find_bash(self._environ)
-            if self._bash is None:
-                raise ToolError("bash is not installed, or not on the PATH: install it.")
-            self._watchdog = Watchdog(self._bash, f"{MARK}={self._id}.")
+        watchdog = self._watching()
+        if self._bash is None or watchdog is None:
+            raise ToolError("bash is not installed, or not on the PATH: install it.")
         # Before the command: the kernel can die at any moment, and the mark is enough to find it.
-        self._watchdog.watch(self._active, self._left)
+        watchdog.watch(self._active, self._left)
         self._count += 1
         running = RunningCommand(
             self._bash,
@@ -184,8 +191,16 @@ class Shell:
             clean=self._clean,
         )
         self._active.add(running.group)
-        self._watchdog.watch(self._active, self._left)
+        watchdog.watch(self._active, self._left)
         return running
+
+    def _watching(self) -> Watchdog | None:
+        """Return the watchdog; `None` where there is no bash."""
+        if self._watchdog is None:
+            self._bash = find_bash(self._environ)
+            if self._bash is not None:
+                self._watchdog = Watchdog(self._bash, f"{MARK}={self._id}.")
+        return self._watchdog
 
     def _let_go(self, running: RunningCommand) -> None:
         """Close the pipe or leave it to a reader, and forget the groups that have ended."""

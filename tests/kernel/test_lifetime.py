@@ -5,7 +5,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -64,6 +65,46 @@ def test_no_child_outlives_a_killed_kernel(
     kernel, children = busy
     os.kill(kernel.pid, number)
     assert gone(children)
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["before the first command", "after one"])
+def test_no_look_at_a_project_that_hangs_outlives_a_killed_kernel(
+    tmp_path: Path, *, is_first: bool
+) -> None:
+    home, cwd = tmp_path / "home", tmp_path / "cwd"
+    home.mkdir()
+    cwd.mkdir()
+    with running_kernel(cwd=cwd, home=home) as kernel:
+        if not is_first:
+            kernel.run("!true")
+        os.mkfifo(cwd / ".gitignore")
+        kernel.execute("!true")
+        process = psutil.Process(kernel.pid)
+        until(lambda: bool(gits(process)))
+        waiting = gits(process)
+        process.kill()
+        is_over = gone(waiting)
+        for each in waiting:
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
+        assert is_over
+
+
+def gits(kernel: psutil.Process) -> list[psutil.Process]:
+    """Return the git processes of a kernel that look at the work tree of its shadow."""
+    found: list[psutil.Process] = []
+    for process in kernel.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if "ls-files" in process.cmdline():
+                found.append(process)
+    return found
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_a_restarted_kernel_runs_again(tmp_path: Path) -> None:
