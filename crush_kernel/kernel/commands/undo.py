@@ -121,7 +121,9 @@ def _name(runtime: Runtime, turn_id: str) -> str:
 
 def _said(kind: str, name: str, rewound: Rewound) -> str:
     """Return what the model reads about it."""
-    if kind == "undo":
+    if rewound.left and not rewound.done:
+        head = f"/{kind}: I wanted that for the files of the turn {name!r}, but it failed."
+    elif kind == "undo":
         head = f"/undo: I have taken back what was done to files in the turn {name!r}."
     else:
         head = f"/redo: I have brought back what was done to files in the turn {name!r}."
@@ -141,9 +143,11 @@ def _list(head: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 def _shown(kind: str, name: str, rewound: Rewound, notes: Iterable[str]) -> Rendered:
     is_part = " in part" if rewound.left else ""
-    verb = "Taken back" if kind == "undo" else "Brought back"
+    verb = "taken back" if kind == "undo" else "brought back"
     other = "`/redo` takes this back." if kind == "undo" else "`/undo` takes it back again."
-    head = f"{verb}{is_part}: “{name}”"
+    head = f"{verb.capitalize()}{is_part}: “{name}”"
+    if rewound.left and not rewound.done:
+        head, other = f"Nothing could be {verb}: “{name}”", f"`/{kind}` tries it again."
     markdown = [f"{escape(head)}\n"]
     markdown += [f"- {code_span(path)} · {escape(what)}" for path, what in rewound.done[:MAX_NAMED]]
     markdown += [

@@ -1,5 +1,6 @@
 """`/diff`, `/undo` and `/redo` in a real kernel, over real tools and commands."""
 
+import resource
 from collections.abc import Generator
 from contextlib import ExitStack
 from pathlib import Path
@@ -89,6 +90,28 @@ def test_an_undo_outlives_the_kernel(desk: Desk) -> None:
     assert tree(desk) == before
     tab.run_told("c", "/redo")
     assert tree(desk) == after
+
+
+def test_what_the_disk_refuses_is_told_and_tried_again(desk: Desk) -> None:
+    (desk.cwd / "large").write_bytes(b"0123456789abcde\n" * 200_000)
+    before = tree(desk)
+    kernel = start(desk)
+    tab = desk.open(kernel, desk.page(*"abcdef"))
+    tab.run_told("a", "!echo small > large")
+    after = tree(desk)
+    _, most = resource.prlimit(kernel.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(kernel.pid, resource.RLIMIT_FSIZE, (2_000_000, most))
+    shown = tab.run_told("b", "/undo").shown
+    assert "Nothing could be taken back" in shown
+    assert "/undo tries it again" in shown
+    assert tree(desk) == after
+    desk.provider.play(say("I see."))
+    tab.run_told("c", "What now?")
+    assert "but it failed" in desk.sent
+    assert "I have taken back" not in desk.sent
+    resource.prlimit(kernel.pid, resource.RLIMIT_FSIZE, (most, most))
+    assert "Taken back: " in tab.run_told("d", "/undo").shown
+    assert tree(desk) == before
 
 
 def test_what_was_changed_since_is_not_overwritten_unasked(desk: Desk) -> None:
