@@ -25,7 +25,7 @@ from fnmatch import fnmatch
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import comm
 from ipykernel.kernelbase import Kernel
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
 
 Reply = dict[str, Any]
 

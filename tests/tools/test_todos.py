@@ -118,7 +118,7 @@ async def test_a_person_reads_what_is_being_done(
         pytest.param(("a",), "todos.0: ", id="no object"),
         pytest.param((entry(priority=1),), "todos.0.priority: Extra inputs", id="unknown name"),
         pytest.param(
-            (entry(),) * (MAX_TODOS + 1), f"todos: Tuple should have at most {MAX_TODOS}", id="many"
+            (entry(),) * (MAX_TODOS + 1), f"todos: List should have at most {MAX_TODOS}", id="many"
         ),
     ],
 )
