@@ -39,7 +39,7 @@ from crush_kernel.tools.undo.lastlook import (
     split_names,
 )
 from crush_kernel.tools.undo.shadowstore import ShadowFailed, ShadowStore, failed
-from crush_kernel.tools.undo.sweep import Sweep, sweep
+from crush_kernel.tools.undo.sweep import Sweep, sweep, telling
 
 MAX_FILES: Final = 50_000
 MAX_STORED_BYTES: Final = 1_000_000_000
@@ -116,6 +116,8 @@ class Shadow:
         self._is_excluded = is_excluded
         self.last = LastLook(self._store, root)
         """What was seen last, and which turn was under way then."""
+        self._telling: frozenset[str] | None = None
+        """What a sweep looks at; `None` if that is to be found out."""
         self._swept: Sweep | None = None
         """From just before the last look; `None` if that cannot tell whether anything changed."""
         self.nested: frozenset[str] = frozenset()
@@ -168,6 +170,7 @@ class Shadow:
         Raises:
             ShadowFailed: that cannot be kept.
         """
+        self._telling = None
         try:
             self.last.accept(look)
         except (OSError, subprocess.SubprocessError) as error:
@@ -219,8 +222,10 @@ class Shadow:
         return look
 
     def _sweep(self) -> Sweep:
-        files = (*self.last.files, *self.last.others)
-        return sweep(self._root, files, self.last.folders)
+        if self._telling is None:
+            files = (*self.last.files, *self.last.others)
+            self._telling = telling(files, self.last.folders)
+        return sweep(self._root, self._telling)
 
     def _look(self) -> Look:
         names, folders = self._different()

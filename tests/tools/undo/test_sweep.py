@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from crush_kernel.tools.undo.sweep import sweep
+from crush_kernel.tools.undo.sweep import sweep, telling
 from tests.tools.undo.rewound import git, open_project
 
 FILES = ("a.txt", "src/deep/b.txt", "link")
-FOLDERS = ("empty",)
+NAMES = telling(FILES, ["empty"])
 
 
 @pytest.fixture
@@ -55,16 +55,16 @@ CHANGES: dict[str, tuple[Callable[[Path], object], bool]] = {
 @pytest.mark.parametrize(("change", "is_seen"), CHANGES.values(), ids=CHANGES)
 def test_a_change_is_seen(root: Path, *, change: Callable[[Path], object], is_seen: bool) -> None:
     deadline_s = time.monotonic() + 10
-    while not (before := sweep(root, FILES, FOLDERS)).is_settled:
+    while not (before := sweep(root, NAMES)).is_settled:
         assert time.monotonic() < deadline_s
     change(root)
-    assert sweep(root, FILES, FOLDERS).is_like(before) is not is_seen
+    assert sweep(root, NAMES).is_like(before) is not is_seen
 
 
 def test_what_was_changed_just_now_tells_nothing_of_later(root: Path) -> None:
     (root / "a.txt").write_bytes(b"now\n")
-    just_now = sweep(root, FILES, FOLDERS)
-    assert not sweep(root, FILES, FOLDERS).is_like(just_now)
+    just_now = sweep(root, NAMES)
+    assert not sweep(root, NAMES).is_like(just_now)
 
 
 @pytest.mark.anyio
@@ -84,7 +84,7 @@ async def test_git_does_not_run_where_nothing_has_changed(
         await project.run("echo 1 > new")
         project.worktree.forget_age()
         deadline_s = time.monotonic() + 10
-        while not sweep(root, FILES, FOLDERS).is_settled:
+        while not sweep(root, NAMES).is_settled:
             assert time.monotonic() < deadline_s
         # This look still asks: what the command has done was done just before the last one.
         await project.run("true")
