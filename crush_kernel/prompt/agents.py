@@ -14,7 +14,13 @@ from typing import Final
 from crush_kernel.config.skilldirectories import SkillDirectory, SkillScope
 from crush_kernel.prompt.agenttext import AgentText, parse_agent
 from crush_kernel.prompt.diskcache import DiskCache, FoundFile, Remembered, files_in
-from crush_kernel.prompt.headedfiles import FaultyFile, HeadedFiles, Override
+from crush_kernel.prompt.headedfiles import (
+    FaultyFile,
+    HeadedFiles,
+    Override,
+    first_notices,
+    within_room,
+)
 from crush_kernel.prompt.system import ListedAgent
 from crush_kernel.wording import clipped
 
@@ -29,9 +35,6 @@ MAX_LISTED_BYTES = 20_000
 
 MAX_LISTED_DESCRIPTION = 600
 """Characters of a description in the list."""
-
-MAX_NOTICES = 3
-"""How many faults, problems and overrides are told in a turn; `/agents` tells all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +74,15 @@ class CustomAgents:
     @property
     def listed(self) -> tuple[ListedAgent, ...]:
         """Return what the model sees, by name; the project's are the first to have no room."""
-        room = MAX_LISTED_BYTES
-        listed: list[ListedAgent] = []
-        for agent in sorted(self.active, key=lambda agent: agent.scope == "project"):
-            entry = ListedAgent(
-                agent.name, clipped(agent.description, MAX_LISTED_DESCRIPTION), agent.location
-            )
-            size = len(f"{entry.name}{entry.description}{entry.location}".encode())
-            if size <= room:
-                room -= size
-                listed.append(entry)
-        return tuple(sorted(listed, key=lambda entry: entry.name))
+        return within_room(
+            (
+                ListedAgent(
+                    agent.name, clipped(agent.description, MAX_LISTED_DESCRIPTION), agent.location
+                )
+                for agent in sorted(self.active, key=lambda agent: agent.scope == "project")
+            ),
+            MAX_LISTED_BYTES,
+        )
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -102,10 +103,7 @@ class CustomAgents:
         if (unlisted := len(self.active) - len(self.listed)) or self.is_cut:
             what = f"{unlisted} agents" if unlisted else "Some agents"
             notices.append(f"{what} are more than the agent is told of.")
-        if len(notices) > MAX_NOTICES:
-            more = len(notices) - MAX_NOTICES
-            notices[MAX_NOTICES:] = [f"{more} more to say about agents: /agents tells it."]
-        return tuple(notices)
+        return first_notices(notices, "agents")
 
 
 class AgentFiles:

@@ -6,12 +6,57 @@ lies where keys are kept is nobody's.
 
 import os
 import stat
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, Protocol, TypeVar
 
 from crush_kernel.config.skilldirectories import SkillScope
 from crush_kernel.files.names import printable
 from crush_kernel.prompt.diskcache import Bounds, DiskCache, FoundFile, Unreadable
+
+MAX_NOTICES: Final = 3
+"""How many sentences about one kind of files are told in a turn; its command tells all."""
+
+
+class Listed(Protocol):
+    """What the model sees of a file."""
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """Return when it is used."""
+        ...
+
+    @property
+    def location(self) -> str:
+        """Return what to give to `view`."""
+        ...
+
+
+L = TypeVar("L", bound=Listed)
+
+
+def within_room(entries: Iterable[L], room: int) -> tuple[L, ...]:
+    """Return those of `entries` that fit into `room` bytes, by name; the first come first."""
+    fitting: list[L] = []
+    for entry in entries:
+        size = len(f"{entry.name}{entry.description}{entry.location}".encode())
+        if size <= room:
+            room -= size
+            fitting.append(entry)
+    return tuple(sorted(fitting, key=lambda entry: entry.name))
+
+
+def first_notices(notices: Sequence[str], command: str) -> tuple[str, ...]:
+    """Return the first of `notices`, and how many more `/command` tells."""
+    if (more := len(notices) - MAX_NOTICES) <= 0:
+        return tuple(notices)
+    return (*notices[:MAX_NOTICES], f"{more} more to say about {command}: /{command} tells it.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,13 @@ from crush_kernel.prompt.diskcache import (
     Walk,
     walk_files,
 )
-from crush_kernel.prompt.headedfiles import FaultyFile, HeadedFiles, Override
+from crush_kernel.prompt.headedfiles import (
+    FaultyFile,
+    HeadedFiles,
+    Override,
+    first_notices,
+    within_room,
+)
 from crush_kernel.prompt.skilltext import FILE_NAME, SkillText, parse_skill
 from crush_kernel.prompt.system import ListedSkill
 
@@ -43,9 +49,6 @@ MAX_SECONDS = 0.5
 
 MAX_LISTED_BYTES = 30_000
 """What the list in the prompt may come to."""
-
-MAX_NOTICES = 3
-"""How many faults and overrides are told in a turn; `/skills` tells all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +91,14 @@ class Skills:
     @property
     def listed(self) -> tuple[ListedSkill, ...]:
         """Return what the model sees, by name; the project's are the first to have no room."""
-        room = MAX_LISTED_BYTES
-        listed: list[ListedSkill] = []
-        for skill in sorted(self.active, key=lambda skill: skill.scope == "project"):
-            entry = ListedSkill(skill.name, skill.text.description, skill.location)
-            size = len(f"{entry.name}{entry.description}{entry.location}".encode())
-            if skill.text.is_model_invocable and size <= room:
-                room -= size
-                listed.append(entry)
-        return tuple(sorted(listed, key=lambda entry: entry.name))
+        return within_room(
+            (
+                ListedSkill(skill.name, skill.text.description, skill.location)
+                for skill in sorted(self.active, key=lambda skill: skill.scope == "project")
+                if skill.text.is_model_invocable
+            ),
+            MAX_LISTED_BYTES,
+        )
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -113,10 +115,7 @@ class Skills:
         if (unlisted := wanted - len(self.listed)) or self.is_cut:
             what = f"{unlisted} skills" if unlisted else "Some skills"
             notices.append(f"{what} are more than the agent is told of.")
-        if len(notices) > MAX_NOTICES:
-            more = len(notices) - MAX_NOTICES
-            notices[MAX_NOTICES:] = [f"{more} more to say about skills: /skills tells it."]
-        return tuple(notices)
+        return first_notices(notices, "skills")
 
 
 class SkillFiles:

@@ -10,13 +10,12 @@ from crush_kernel.prompt.agents import (
     MAX_AGENT_BYTES,
     MAX_AGENTS,
     MAX_LISTED_BYTES,
-    MAX_NOTICES,
     AgentFiles,
     CustomAgent,
     CustomAgents,
 )
 from crush_kernel.prompt.diskcache import DiskCache
-from crush_kernel.prompt.headedfiles import FaultyFile, Override
+from crush_kernel.prompt.headedfiles import MAX_NOTICES, FaultyFile, Override
 
 
 class Place:
