@@ -105,11 +105,7 @@ class Dispatcher:
     """Whose calls they are if not the agent's own, such as `agent: task`."""
     bounds: Bounds = no_bounds
     """What the calls may do without a question, and never."""
-    _facts: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """What sub-agents have done in running calls."""
     _running: dict[str, CancelScope] = field(default_factory=dict[str, CancelScope])
-    _tails: dict[str, str] = field(default_factory=dict[str, str])
-    """What running calls have printed last, so that a stop does not lose it."""
 
     async def call_tools(
         self, calls: tuple[ToolCall, ...], *, record: Callable[[Message], None]
@@ -159,23 +155,22 @@ class Dispatcher:
         prepared = prepare(call, self.tools)
         self.emit(ToolStarted(call.id, call.name, prepared.shown))
         started = anyio.current_time()
-        settled: list[PermissionSettled] = []
+        running = _Running(call, TimeLimit(prepared.timeout_s))
+        limit = running.limit
         output: ToolOutput | None = None
         full_id = self.prefix + call.id
         scope = self._running[full_id] = CancelScope()
-        limit = TimeLimit(prepared.timeout_s)
         try:
             with scope, limit.running():
-                output = await prepared.run(self._context(call, settled, limit))
+                output = await prepared.run(self._context(running))
         finally:
             self._running.pop(full_id, None)
             duration = anyio.current_time() - started
-            tail = self._tails.pop(call.id, "")
             if output is None and limit.is_over:
-                output = _timed_out(call.name, tail, limit.seconds or 0)
+                output = _timed_out(call.name, running.tail, limit.seconds or 0)
             elif output is None:
-                output = _cut_short(tail, is_stopped=scope.cancelled_caught)
-            result = _result(call, output, settled, duration, self._facts.pop(call.id, {}))
+                output = _cut_short(running.tail, is_stopped=scope.cancelled_caught)
+            result = _result(call, output, running.settled, duration, running.facts)
             logger.info("%s took %.3f s: %s", call.name, duration, output.summary)
             self.keeper.answer(result)
             answer(result)
@@ -183,44 +178,42 @@ class Dispatcher:
             if (todos := todos_of(result)) is not None:
                 self.emit(TodosChanged(todos))
 
-    def _progress(self, call: ToolCall, tail: str) -> None:
-        self._tails[call.id] = tail
-        self.emit(ToolProgressed(call.id, tail))
+    def _progress(self, running: "_Running", tail: str) -> None:
+        running.tail = tail
+        self.emit(ToolProgressed(running.call.id, tail))
 
-    def _context(
-        self, call: ToolCall, settled: list[PermissionSettled], limit: TimeLimit
-    ) -> ToolContext:
+    def _context(self, running: "_Running") -> ToolContext:
         permit = permission(
             self.gate,
             self.asker,
-            self._told(settled),
+            self._told(running.settled),
             bounds=self.bounds,
             on_behalf=self.on_behalf,
         )
 
         async def permit_off_the_clock(request: PermissionRequest) -> None:
-            with limit.paused():
+            with running.limit.paused():
                 await permit(request)
 
         return ToolContext(
-            call_id=self.prefix + call.id,
+            call_id=self.prefix + running.call.id,
             permit=permit_off_the_clock,
-            progress=partial(self._progress, call),
+            progress=partial(self._progress, running),
             keep_version=self.keeper.keep_version,
-            delegate=partial(self._delegate, call),
+            delegate=partial(self._delegate, running),
         )
 
-    async def _delegate(self, call: ToolCall, delegation: Delegation) -> Delegated:
+    async def _delegate(self, running: "_Running", delegation: Delegation) -> Delegated:
         if self.delegates is None:
             return await nobody_to_delegate_to(delegation)
-        if call.id in self._facts:
+        if running.facts:
             raise ToolError("One call can start one sub-agent only.")
         inside = Inside(
-            call_id=call.id,
-            progress=partial(self._progress, call),
+            call_id=running.call.id,
+            progress=partial(self._progress, running),
             tell=self.emit,
-            keep=partial(self._facts.__setitem__, call.id),
-            dispatcher=partial(self._nested, call),
+            keep=running.facts.update,
+            dispatcher=partial(self._nested, running.call),
         )
         return await self.delegates.run(delegation, inside)
 
@@ -247,6 +240,19 @@ class Dispatcher:
             self.emit(event)
 
         return tell
+
+
+@dataclass(slots=True)
+class _Running:
+    """A call that is carried out; not known by its id, which a model may use twice."""
+
+    call: ToolCall
+    limit: TimeLimit
+    settled: list[PermissionSettled] = field(default_factory=list[PermissionSettled])
+    tail: str = ""
+    """What it has printed last, so that a stop does not lose it."""
+    facts: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """What a sub-agent has done in it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -381,6 +381,20 @@ async def test_sub_agents_of_one_reply_run_together_and_do_not_mix() -> None:
     assert all(("one" in tail) != ("two" in tail) for _, tail in tails)
 
 
+async def test_two_calls_of_one_id_keep_what_each_sub_agent_did() -> None:
+    together = calls(("p", "delegate", '{"text": "a"}'), ("p", "delegate", '{"text": "b"}'))
+    turn = bench(
+        [together, says("done")],
+        [calls(("c1", "meet", '{"text": "one"}')), says("first")],
+        [calls(("c1", "meet", '{"text": "two"}')), says("second")],
+        tools=(delegating(meeting(2)),),
+    )
+    await turn.run()
+    results = turn.results()
+    assert {result.content for result in results} == {"first", "second"}
+    assert all(KEY in result.metadata for result in results)
+
+
 # Endings
 
 
