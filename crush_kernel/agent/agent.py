@@ -67,6 +67,7 @@ class TurnKeeper:
                 "paths": [str(path) for path in request.paths],
                 "is_allowed": event.is_allowed,
                 "rule": event.rule,
+                "by": event.by,
                 "reason": event.reason,
                 **behalf,
             }

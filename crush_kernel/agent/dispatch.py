@@ -17,7 +17,7 @@ import anyio
 from anyio import CancelScope
 from pydantic import JsonValue
 
-from crush_kernel.agent.calls import prepare
+from crush_kernel.agent.calls import Prepared, prepare
 from crush_kernel.agent.events import (
     Emit,
     PermissionSettled,
@@ -32,7 +32,8 @@ from crush_kernel.history.repair import INTERRUPTED
 from crush_kernel.history.todos import todos_of
 from crush_kernel.messages import JsonObject, Message, ToolCall, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
-from crush_kernel.permissions.rules import Bounds, Deny, PermissionRequest, no_bounds
+from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.rules import Bounds, Deny, no_bounds
 from crush_kernel.tools.base import (
     AnyTool,
     Delegated,
@@ -162,7 +163,7 @@ class Dispatcher:
         scope = self._running[full_id] = CancelScope()
         try:
             with scope, limit.running():
-                output = await prepared.run(self._context(running))
+                output = await self._admitted(running, prepared)
         finally:
             self._running.pop(full_id, None)
             duration = anyio.current_time() - started
@@ -177,6 +178,20 @@ class Dispatcher:
             self.emit(ToolFinished(result, duration))
             if (todos := todos_of(result)) is not None:
                 self.emit(TodosChanged(todos))
+
+    async def _admitted(self, running: "_Running", prepared: Prepared) -> ToolOutput:
+        """Run the call, unless a rule is against its tool whatever it would do."""
+        if (refusal := self.gate.refuses_tool(running.call.name)) is None:
+            return await prepared.run(self._context(running))
+        request = PermissionRequest(
+            running.call.id, running.call.name, "use", "be used", on_behalf=self.on_behalf
+        )
+        self._told(running.settled)(
+            PermissionSettled(
+                request, is_allowed=False, rule=refusal.rule, reason=refusal.reason, by=refusal.by
+            )
+        )
+        return ToolOutput(_denial(refusal.reason), is_error=True, summary="denied")
 
     def _progress(self, running: "_Running", tail: str) -> None:
         running.tail = tail
@@ -296,7 +311,7 @@ def permission(
         word = await gate.settle(request, asker, bounds=bounds)
         reason = word.reason if isinstance(word, Deny) else ""
         is_allowed = not isinstance(word, Deny)
-        tell(PermissionSettled(request, is_allowed=is_allowed, rule=word.rule, reason=reason))
+        tell(PermissionSettled(request, is_allowed, word.rule, reason, word.by))
         if not is_allowed:
             raise PermissionDenied(_denial(reason))
 
@@ -331,6 +346,7 @@ def _result(
         facts["diff"] = output.diff
     if settled:
         facts["permission"] = settled[-1].rule
+        facts["permission_by"] = settled[-1].by
     facts["volatile"] = {"duration_s": round(duration_s, 3)}
     return ToolResult(
         call_id=call.id,

@@ -10,7 +10,8 @@ from typing import Literal
 
 from crush_kernel.history.todos import Todo
 from crush_kernel.messages import ToolResult, Usage
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.rules import By
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class PermissionSettled:
     rule: str
     """`allowed once`, `allowed for the session`, `yolo mode`, `denied` …"""
     reason: str = ""
+    by: By = "built-in"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from crush_kernel.kernel.markdown import visible
 from crush_kernel.kernel.render import CallFacts, FooterFacts
 from crush_kernel.kernel.slots import Publish
 from crush_kernel.permissions.gate import Answer
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.question import DISMISSED, Answered, Given, QuestionForm, Unanswered
 
 INTERVAL_S = 0.05

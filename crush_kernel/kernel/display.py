@@ -22,7 +22,7 @@ from crush_kernel.kernel.render import FooterFacts
 from crush_kernel.kernel.slots import Publish, Slots
 from crush_kernel.kernel.transcript import Transcript
 from crush_kernel.permissions.gate import Answer, DenyAll
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.question import Answered, Nobody, QuestionForm, Unanswered
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from crush_kernel.agent.events import (
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.todos import Todo
 from crush_kernel.messages import Message, ToolResult
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.question import QuestionForm
 
 _Shown = (

@@ -32,7 +32,7 @@ from crush_kernel.kernel.runningcell import RunningCell
 from crush_kernel.kernel.steering import steering_offered
 from crush_kernel.messages import JsonObject
 from crush_kernel.permissions.gate import Answer, Asker, DenyAll
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
 from crush_kernel.tools.question import Answered, Nobody, QuestionForm, Unanswered

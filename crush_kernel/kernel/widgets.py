@@ -32,7 +32,7 @@ from crush_kernel.kernel import render
 from crush_kernel.kernel.markdown import visible
 from crush_kernel.kernel.render import Row, TodoRow
 from crush_kernel.permissions.gate import Answer
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 
 DIFF_LINES = 12
 COMMAND_LINES = 14

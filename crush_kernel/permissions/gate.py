@@ -1,31 +1,46 @@
-"""The gate every tool call goes through: rules first, then one question at a time."""
+"""The gate every tool call goes through: rules first, then a question.
 
+Questions that wait do not hold each other up. What is granted, or changed in mode or rules,
+while one waits counts for it at once: it is withdrawn, and its card is dead.
+"""
+
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import anyio
 
+from crush_kernel.config.settings import PermissionMode
+from crush_kernel.permissions.policy import Policy
+from crush_kernel.permissions.request import Grant, PermissionRequest
 from crush_kernel.permissions.rules import (
+    NO_POLICY,
     Allow,
     Ask,
     Bounds,
     Decision,
     Deny,
-    Grant,
-    PermissionMode,
-    PermissionRequest,
     decide,
     no_bounds,
 )
+
+AnswerKind = Literal["once", "session", "always", "deny"]
+RuleScope = Literal["project", "everywhere"]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a person, or the policy in a person's place, said to a question."""
 
-    kind: Literal["once", "session", "deny"]
+    kind: AnswerKind
     reason: str = ""
     """Why not, in the person's words; the model reads it."""
+    rules: tuple[str, ...] = ()
+    """What is allowed from now on, with `always`, as the person has left or changed it."""
+    scope: RuleScope = "project"
+    """Where these rules hold."""
+    is_nobody: bool = False
+    """Whether no person has said it."""
 
 
 class Asker(Protocol):
@@ -34,6 +49,12 @@ class Asker(Protocol):
     async def ask(self, request: PermissionRequest) -> Answer:
         """Return the answer to `request`; cancelling withdraws the question."""
         ...
+
+
+KeepRules = Callable[[tuple[str, ...], RuleScope], Awaitable[Policy]]
+"""Stores rules in the user's state and returns what holds with them.
+
+Raises `ConfigError` if they cannot be stored."""
 
 
 class DenyAll:
@@ -45,48 +66,156 @@ class DenyAll:
             "deny",
             f"nobody can be asked here and nothing allows {request.tool}; set "
             "CRUSH_PERMISSION_MODE to accept-edits or yolo to let it run unattended",
+            is_nobody=True,
         )
 
 
 class Gate:
     """Answers every permission request, and remembers what was granted for the session."""
 
-    def __init__(self, mode: PermissionMode = "default") -> None:
-        self.mode: PermissionMode = mode
+    def __init__(
+        self,
+        mode: PermissionMode = "default",
+        policy: Policy = NO_POLICY,
+        *,
+        keep_rules: KeepRules | None = None,
+    ) -> None:
+        """Begin without grants; without `keep_rules`, `always` counts for the session."""
+        self._mode: PermissionMode = mode
+        self._policy = policy
+        self._keep_rules = keep_rules
         self._grants: frozenset[Grant] = frozenset()
-        self._question = anyio.Lock()
+        self._changed = anyio.Event()
+
+    @property
+    def mode(self) -> PermissionMode:
+        """The mode of the session; setting it counts for questions that wait."""
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: PermissionMode) -> None:
+        self._mode = mode
+        self._change()
+
+    @property
+    def policy(self) -> Policy:
+        """The rules; setting them counts for questions that wait."""
+        return self._policy
+
+    @policy.setter
+    def policy(self, policy: Policy) -> None:
+        self._policy = policy
+        self._change()
+
+    @property
+    def grants(self) -> frozenset[Grant]:
+        """What was allowed for the session."""
+        return self._grants
+
+    def forget(self) -> None:
+        """Take back all that was allowed for the session."""
+        self._grants = frozenset()
+
+    def decide(
+        self,
+        request: PermissionRequest,
+        *,
+        bounds: Bounds = no_bounds,
+        hook: Decision | None = None,
+    ) -> Decision:
+        """Return what is to be said to `request` now, without asking anybody."""
+        return decide(
+            request,
+            mode=self._mode,
+            grants=self._grants,
+            policy=self._policy,
+            hook=hook,
+            bound=bounds(request),
+        )
+
+    def refuses_tool(self, tool: str) -> Deny | None:
+        """Return why `tool` may not be called at all, `None` if nothing is against it."""
+        rule = self._policy.denies(PermissionRequest("", tool, "use", "be used"))
+        return Deny(f"the rule {rule} forbids it", rule, "rule") if rule else None
 
     async def settle(
-        self, request: PermissionRequest, asker: Asker, *, bounds: Bounds = no_bounds
+        self,
+        request: PermissionRequest,
+        asker: Asker,
+        *,
+        bounds: Bounds = no_bounds,
+        hook: Decision | None = None,
     ) -> Allow | Deny:
         """Return the final word on `request`, asking `asker` if the rules do not decide.
 
-        Questions are put one at a time; what was granted while a request waited for its
-        turn counts. Cancelling withdraws the question and grants nothing.
+        Several may wait at the same time. Cancelling withdraws the question and grants nothing.
 
         Args:
             request: what is wanted.
             asker: who is asked.
             bounds: of who wants it, besides the rules for all.
+            hook: what hooks said of the call.
         """
-        decision = self._decide(request, bounds)
+
+        def rules_say() -> Decision:
+            return self.decide(request, bounds=bounds, hook=hook)
+
+        decision = rules_say()
         if not isinstance(decision, Ask):
             return decision
-        async with self._question:
-            decision = self._decide(request, bounds)
-            if not isinstance(decision, Ask):
-                return decision
-            return self._apply(request, await asker.ask(request))
+        said = await self._ask(request, asker, rules_say)
+        return await self._apply(request, said) if isinstance(said, Answer) else said
 
-    def _decide(self, request: PermissionRequest, bounds: Bounds) -> Decision:
-        return decide(request, mode=self.mode, grants=self._grants, bound=bounds(request))
+    async def _ask(
+        self, request: PermissionRequest, asker: Asker, rules_say: Callable[[], Decision]
+    ) -> Answer | Allow | Deny:
+        """Return what comes first: the answer, or a change by which the rules decide."""
+        said: list[Answer | Allow | Deny] = []
+        failures: list[Exception] = []
+        async with anyio.create_task_group() as group:
 
-    def _apply(self, request: PermissionRequest, answer: Answer) -> Allow | Deny:
+            async def ask() -> None:
+                try:
+                    said.append(await asker.ask(request))
+                except Exception as error:  # noqa: BLE001 - raised below, in no group
+                    failures.append(error)
+                group.cancel_scope.cancel()
+
+            group.start_soon(ask)
+            while isinstance(decision := rules_say(), Ask):
+                await self._changed.wait()
+            said.append(decision)
+            group.cancel_scope.cancel()
+        if said:
+            return said[0]
+        raise failures[0]
+
+    async def _apply(self, request: PermissionRequest, answer: Answer) -> Allow | Deny:
         match answer.kind:
             case "once":
-                return Allow("allowed once")
+                return Allow("allowed once", "person")
             case "session":
-                self._grants |= {request.grant}
-                return Allow("allowed for the session")
+                self._grant(request)
+                return Allow("allowed for the session", "person")
+            case "always":
+                return await self._always(request, answer)
             case "deny":
-                return Deny(answer.reason, "denied")
+                by = "nobody" if answer.is_nobody else "person"
+                return Deny(answer.reason, "denied", by)
+
+    async def _always(self, request: PermissionRequest, answer: Answer) -> Allow:
+        if self._keep_rules is None or not answer.rules:
+            self._grant(request)
+            return Allow("allowed for the session", "person")
+        self.policy = await self._keep_rules(answer.rules, answer.scope)
+        where = "in this project" if answer.scope == "project" else "everywhere"
+        return Allow(f"always allowed {where}", "person")
+
+    def _grant(self, request: PermissionRequest) -> None:
+        self._grants |= {request.grant}
+        self._change()
+
+    def _change(self) -> None:
+        """Have every question that waits look at the rules again."""
+        self._changed.set()
+        self._changed = anyio.Event()

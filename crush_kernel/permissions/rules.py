@@ -1,76 +1,21 @@
 """What is allowed, what is asked, what is refused: a pure function of values.
 
 A tool describes what it is about to do as a `PermissionRequest`; `decide` answers from the
-mode and from what the user has granted in this session. Grants live in memory only: they
-are never read from a notebook or a project. A sub-agent may have bounds of its own, which no
-grant and no mode widens.
+user's rules, the mode, what hooks said of the call, and what was granted in this session. Grants
+live in memory only: they are never read from a notebook or a project. A sub-agent may have bounds
+of its own, which no grant and no mode widens.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from crush_kernel.config.settings import PermissionMode
+from crush_kernel.permissions.policy import Policy
+from crush_kernel.permissions.request import Grant, PermissionRequest
 
-Action = Literal["read", "list", "write", "execute", "fetch"]
-
-
-@dataclass(frozen=True, slots=True)
-class PermissionRequest:
-    """What a tool is about to do, in enough detail for a person to judge it."""
-
-    call_id: str
-    tool: str
-    action: Action
-    title: str
-    """What is wanted, to go after "<tool> wants to": `run`, `edit src/price.py`."""
-    paths: tuple[Path, ...] = ()
-    """The real paths that are read or written, links resolved."""
-    is_outside: bool = False
-    """Whether a path lies outside the project."""
-    command: str = ""
-    """The command line, for `execute`."""
-    cwd: Path | None = None
-    diff: str = ""
-    """Unified diff of what would change, for `write`."""
-    notes: tuple[str, ...] = ()
-    """Further facts a person should know, one line each."""
-    server: str = ""
-    """Who is talked to, for `fetch`; what is granted is granted for this server only."""
-    is_private: bool = False
-    """Whether that server is this machine or in a private network, where no stranger gets."""
-    on_behalf: str = ""
-    """Whose tool it is if not the agent's own, such as `agent: task`; what is granted is
-    granted to all."""
-
-    @property
-    def grant(self) -> "Grant":
-        """Return what "allow for this session" would allow.
-
-        A command is granted as written, word for word, in its folder. An edit inside the
-        project is granted with all other edits by the same tool inside it; outside, with
-        that very file. A server is granted as public or as private, never as both, and with
-        the file that is written, if one is.
-        """
-        if self.action == "execute":
-            return Grant(tool=self.tool, action=self.action, scope=f"{self.cwd}\0{self.command}")
-        if self.action == "fetch":
-            reach = "private" if self.is_private else "public"
-            scope = "\0".join((reach, self.server, *map(str, self.paths)))
-            return Grant(tool=self.tool, action=self.action, scope=scope)
-        scope = "\0".join(map(str, self.paths)) if self.is_outside else ""
-        return Grant(tool=self.tool, action=self.action, scope=scope)
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """Something allowed for the rest of this kernel's life."""
-
-    tool: str
-    action: Action
-    scope: str
-    """What it is limited to; empty means the whole project."""
+By = Literal["built-in", "rule", "mode", "hook", "bounds", "grant", "person", "nobody"]
+"""Who decided. `nobody`: a person would have had to, and none was there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +23,7 @@ class Allow:
     """Go ahead, by virtue of `rule`."""
 
     rule: str
+    by: By = "built-in"
     kind: Literal["allow"] = "allow"
 
 
@@ -85,6 +31,8 @@ class Allow:
 class Ask:
     """A person has to say."""
 
+    rule: str = ""
+    """What insists on it, if anything does."""
     kind: Literal["ask"] = "ask"
 
 
@@ -94,6 +42,7 @@ class Deny:
 
     reason: str
     rule: str
+    by: By = "built-in"
     kind: Literal["deny"] = "deny"
 
 
@@ -101,6 +50,8 @@ Decision = Allow | Ask | Deny
 
 Bounds: TypeAlias = Callable[[PermissionRequest], Allow | Deny | None]
 """What somebody may do without a question, and never; `None` leaves it to the rules."""
+
+NO_POLICY = Policy()
 
 
 def no_bounds(_: PermissionRequest) -> Allow | Deny | None:
@@ -113,30 +64,119 @@ def decide(
     *,
     mode: PermissionMode,
     grants: frozenset[Grant],
+    policy: Policy = NO_POLICY,
+    hook: Allow | Ask | Deny | None = None,
     bound: Allow | Deny | None = None,
 ) -> Decision:
-    """Return what the rules say to `request`; the first rule that speaks wins.
+    """Return what the rules say to `request`; the first that speaks wins.
+
+    In this order: what is refused (rules, bounds, plan mode, hooks), what has to be asked (rules, hooks), what passes (mode, hooks, built-in, rules, grants), the question.
+    What is dangerous passes by a rule that names it and by a grant of it, nothing else: a person
+    has to say, in every mode.
 
     Args:
         request: what is wanted.
         mode: of the session. What it denies nobody allows.
         grants: what the user has allowed for the session.
+        policy: the rules that the user, and to tighten them the project, has written.
+        hook: what hooks said of this very call.
         bound: what the bounds of who asks say. A refusal goes before all that allows, an
             allowance only spares the question.
 
-    Source: design, "Permission, minimal but real"; Crush, permission modes.
+    Source: design §§2, 5; Crush, permissions, decision order.
     """
-    is_reading = request.action in ("read", "list")
-    if mode == "plan" and not is_reading:
-        return Deny("plan mode allows reading only; present a plan instead", "plan mode")
+    return (
+        _refused(request, mode, policy, hook=hook, bound=bound)
+        or _asked(request, grants, policy, hook=hook)
+        or _passed(request, mode, grants, policy, hook=hook, bound=bound)
+        or Ask()
+    )
+
+
+def _refused(
+    request: PermissionRequest,
+    mode: PermissionMode,
+    policy: Policy,
+    *,
+    hook: Decision | None,
+    bound: Allow | Deny | None,
+) -> Deny | None:
+    if rule := policy.denies(request):
+        return Deny(f"the rule {rule} forbids it", rule, "rule")
     if isinstance(bound, Deny):
         return bound
-    if is_reading and not request.is_outside:
-        return Allow("reading inside the project")
+    if mode == "plan" and not _only_looks(request):
+        return Deny("plan mode allows looking only; present a plan instead", "plan mode", "mode")
+    return hook if isinstance(hook, Deny) else None
+
+
+def _asked(
+    request: PermissionRequest,
+    grants: frozenset[Grant],
+    policy: Policy,
+    *,
+    hook: Decision | None,
+) -> Ask | None:
     if request.grant in grants:
-        return Allow("allowed for this session")
+        return None
+    if rule := policy.asks(request):
+        return Ask(rule)
+    return hook if isinstance(hook, Ask) else None
+
+
+def _passed(
+    request: PermissionRequest,
+    mode: PermissionMode,
+    grants: frozenset[Grant],
+    policy: Policy,
+    *,
+    hook: Decision | None,
+    bound: Allow | Deny | None,
+) -> Allow | None:
+    if request.dangers:
+        named = policy.allows(request, by_name=True)
+        return Allow(named, "rule") if named else _granted(request, grants)
+    if allowed := _by_mode(request, mode):
+        return allowed
+    if isinstance(hook, Allow):
+        return hook
+    if allowed := _built_in(request):
+        return allowed
+    if rule := policy.allows(request):
+        return Allow(rule, "rule")
+    return _granted(request, grants) or (bound if isinstance(bound, Allow) else None)
+
+
+def _by_mode(request: PermissionRequest, mode: PermissionMode) -> Allow | None:
     if mode == "yolo" and not (request.is_outside or request.is_private):
-        return Allow("yolo mode")
+        return None if _built_in(request) else Allow("yolo mode", "mode")
     if mode == "accept-edits" and request.action == "write" and not request.is_outside:
-        return Allow("accept-edits mode")
-    return bound or Ask()
+        return Allow("accept-edits mode", "mode")
+    return None
+
+
+def _built_in(request: PermissionRequest) -> Allow | None:
+    if request.action == "use":
+        return Allow("nothing but the conversation")
+    if request.is_outside:
+        return None
+    if request.action in ("read", "list"):
+        return Allow("reading inside the project")
+    if request.action == "execute" and request.is_read_only:
+        return Allow("a command that only reads")
+    return None
+
+
+def _granted(request: PermissionRequest, grants: frozenset[Grant]) -> Allow | None:
+    return Allow("allowed for this session", "grant") if request.grant in grants else None
+
+
+def _only_looks(request: PermissionRequest) -> bool:
+    """Return whether `request` changes nothing, wherever it looks."""
+    match request.action:
+        case "execute":
+            return request.is_read_only
+        case "fetch":
+            return not request.paths
+        case action:
+            return action != "write"

@@ -13,7 +13,7 @@ from anyio.to_thread import run_sync
 from pydantic import ConfigDict, Field
 
 from crush_kernel.errors import ToolError
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.shell.command import encode_command
 from crush_kernel.shell.jobs import Job, Jobs
 from crush_kernel.shell.output import MAX_TEXT_BYTES

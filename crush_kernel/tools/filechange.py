@@ -22,7 +22,7 @@ from crush_kernel.files.textfile import (
     has_undecoded_bytes,
     shown,
 )
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.base import KeepVersion, ToolContext, ToolOutput, limit_output
 from crush_kernel.tools.diskfile import MAX_EDIT_BYTES, read_file, replace_file, require_writable
 from crush_kernel.tools.notebook.openpage import NotebookDesk

@@ -17,7 +17,7 @@ from typing import Literal
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import KEY_FOLDERS, printable
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 
 MAX_PATH_BYTES = 4_096
 MAX_NAME_BYTES = 255

@@ -34,7 +34,7 @@ from crush_kernel.history.conversation import CellRun
 from crush_kernel.history.repair import INTERRUPTED, repair
 from crush_kernel.messages import Message, Text, ToolCall, ToolResult, text_of
 from crush_kernel.permissions.gate import Answer, Asker, Gate
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.prompt.system import PromptPart, SystemPrompt
 from crush_kernel.providers.base import TextDelta
 from crush_kernel.tools.base import AnyTool, ToolContext, ToolOutput

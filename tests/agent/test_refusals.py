@@ -15,7 +15,7 @@ from crush_kernel.errors import RequestRejected
 from crush_kernel.history.conversation import CellRun
 from crush_kernel.messages import Media, Message, Part, Reasoning, Text, text_of
 from crush_kernel.permissions.gate import Answer, Gate
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.prompt.system import PromptPart, SystemPrompt
 from crush_kernel.providers.anthropic import AnthropicModel
 from crush_kernel.providers.base import Model, ModelInfo

@@ -15,7 +15,7 @@ from crush_kernel.agent.dispatch import STOPPED, Dispatcher
 from crush_kernel.agent.events import Event, ToolProgressed
 from crush_kernel.messages import Message, ToolCall, ToolResult
 from crush_kernel.permissions.gate import Answer, Gate
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.base import AnyTool, erase
 from crush_kernel.tools.glob import glob_tool
 from crush_kernel.tools.grep import grep_tool

@@ -9,7 +9,7 @@ from crush_kernel.agent.dispatch import Dispatcher
 from crush_kernel.agent.events import Event, ToolFinished
 from crush_kernel.messages import Message, ToolCall, ToolResult
 from crush_kernel.permissions.gate import Answer, Gate
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.base import AnyTool, ToolContext, ToolOutput
 from tests.fakes.tools import EchoArguments, echo, hanging, tool
 

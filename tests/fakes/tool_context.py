@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio.lowlevel
 
 from crush_kernel.errors import PermissionDenied
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.base import ToolContext
 
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 from pydantic import Field
 
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.base import AnyTool, Arguments, Tool, ToolContext, ToolOutput, erase
 
 

@@ -32,7 +32,7 @@ from crush_kernel.kernel import slots
 from crush_kernel.kernel.display import REST_S, TurnDisplay
 from crush_kernel.messages import Media, ToolResult, Usage
 from crush_kernel.permissions.gate import Answer
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from tests.kernel.front_end import WIDGET_VIEW, FrontEnd, VirtualLoop
 from tests.kernel.stage import (
     FOOTER,

@@ -19,7 +19,7 @@ from crush_kernel.history.redaction import Redactor
 from crush_kernel.kernel.redactedevent import redacted_event, redacted_request
 from crush_kernel.kernel.transcript import Transcript
 from crush_kernel.messages import ToolResult
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 
 REDACTOR = Redactor({})
 KEY = "ghp_" + "a1B2" * 9

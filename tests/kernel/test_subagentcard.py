@@ -22,7 +22,7 @@ from crush_kernel.kernel.redactedevent import redacted_event
 from crush_kernel.kernel.render import CallFacts, Rendered
 from crush_kernel.messages import JsonObject, Message, Text, ToolCall, ToolResult, Usage
 from crush_kernel.permissions.gate import Answer
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.base import Delegated
 from crush_kernel.tools.subagentresult import output_of
 from tests.kernel.front_end import FrontEnd

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from crush_kernel.kernel.render import Row
 from crush_kernel.kernel.widgets import LiveCard, PermissionCard
 from crush_kernel.permissions.gate import Answer
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from tests.kernel.widget_models import open_models, send, texts, with_class
 
 pytestmark = pytest.mark.anyio

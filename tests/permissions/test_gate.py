@@ -7,7 +7,8 @@ import anyio
 import pytest
 
 from crush_kernel.permissions.gate import Answer, DenyAll, Gate
-from crush_kernel.permissions.rules import Allow, Bounds, Deny, PermissionRequest, no_bounds
+from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.rules import Allow, Bounds, Deny, no_bounds
 
 pytestmark = pytest.mark.anyio
 
@@ -16,22 +17,18 @@ LS = PermissionRequest("c1", "bash", "execute", "run", command="ls", cwd=Path("/
 
 @dataclass
 class SlowAsker:
-    """Answers when told to, and notes how many questions are open at once."""
+    """Answers when told to."""
 
     answer: Answer
     go: anyio.Event = field(default_factory=anyio.Event)
     asked: anyio.Event = field(default_factory=anyio.Event)
     count: int = 0
-    open: int = 0
 
     async def ask(self, request: PermissionRequest) -> Answer:
         assert request.tool == "bash"
         self.count += 1
-        self.open += 1
-        assert self.open == 1
         self.asked.set()
         await self.go.wait()
-        self.open -= 1
         return self.answer
 
 
@@ -41,8 +38,43 @@ async def test_without_anyone_to_ask_the_answer_is_no_at_once_and_says_how_to_al
     assert "CRUSH_PERMISSION_MODE" in word.reason
 
 
-async def test_a_grant_counts_for_requests_that_were_waiting() -> None:
-    gate, asker = Gate(), SlowAsker(Answer("session"))
+async def test_a_grant_counts_for_requests_that_wait_and_withdraws_their_questions() -> None:
+    gate, first, others = Gate(), SlowAsker(Answer("session")), SlowAsker(Answer("deny"))
+    words: list[Allow | Deny] = []
+
+    async def settle(asker: SlowAsker) -> None:
+        words.append(await gate.settle(LS, asker))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            for asker in (others, others, first):
+                group.start_soon(settle, asker)
+            await first.asked.wait()
+            first.go.set()
+    assert others.count == 2
+    assert [type(word) for word in words] == [Allow] * 3
+
+
+async def test_questions_do_not_hold_each_other_up() -> None:
+    gate, slow, quick = Gate(), SlowAsker(Answer("once")), SlowAsker(Answer("once"))
+    quick.go.set()
+    words: list[Allow | Deny] = []
+
+    async def settle_slowly() -> None:
+        words.append(await gate.settle(LS, slow))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(settle_slowly)
+            await slow.asked.wait()
+            assert isinstance(await gate.settle(replace(LS, command="pwd"), quick), Allow)
+            assert not words
+            slow.go.set()
+    assert len(words) == 1
+
+
+async def test_a_change_of_mode_settles_what_waits() -> None:
+    gate, asker = Gate(), SlowAsker(Answer("once"))
     words: list[Allow | Deny] = []
 
     async def settle() -> None:
@@ -50,21 +82,19 @@ async def test_a_grant_counts_for_requests_that_were_waiting() -> None:
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
-            for _ in range(3):
-                group.start_soon(settle)
+            group.start_soon(settle)
             await asker.asked.wait()
-            asker.go.set()
-    assert asker.count == 1
-    assert [type(word) for word in words] == [Allow] * 3
+            gate.mode = "plan"
+    assert [(type(word), word.by) for word in words] == [(Deny, "mode")]
 
 
-async def test_questions_are_put_one_at_a_time() -> None:
-    gate, asker = Gate(), SlowAsker(Answer("once"))
-    asker.go.set()
-    async with anyio.create_task_group() as group:
-        for number in range(3):
-            group.start_soon(gate.settle, replace(LS, command=str(number)), asker)
-    assert asker.count == 3
+async def test_what_an_asker_raises_comes_through_as_it_is() -> None:
+    class Broken:
+        async def ask(self, request: PermissionRequest) -> Answer:
+            raise RuntimeError(request.command)
+
+    with pytest.raises(RuntimeError, match="ls"):
+        await Gate().settle(LS, Broken())
 
 
 async def test_a_cancelled_question_grants_nothing_and_lets_the_next_be_asked() -> None:
@@ -86,20 +116,21 @@ async def test_once_is_once() -> None:
     assert asker.count == 2
 
 
-async def test_bounds_are_asked_again_when_a_question_had_to_wait() -> None:
-    gate, asker = Gate(), SlowAsker(Answer("session"))
+async def test_bounds_are_asked_again_when_something_changes_while_a_question_waits() -> None:
+    gate, first, other = Gate(), SlowAsker(Answer("session")), SlowAsker(Answer("once"))
     words: list[Allow | Deny] = []
 
     def bounds(_: PermissionRequest) -> Allow | Deny | None:
-        return Deny("too late", "bounds") if asker.count else None
+        return Deny("too late", "bounds") if first.count else None
 
-    async def settle(within: Bounds) -> None:
+    async def settle(within: Bounds, asker: SlowAsker) -> None:
         words.append(await gate.settle(LS, asker, bounds=within))
 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
-            group.start_soon(settle, no_bounds)
-            group.start_soon(settle, bounds)
-            await asker.asked.wait()
-            asker.go.set()
-    assert [word.rule for word in words] == ["allowed for the session", "bounds"]
+            group.start_soon(settle, bounds, other)
+            await other.asked.wait()
+            group.start_soon(settle, no_bounds, first)
+            await first.asked.wait()
+            first.go.set()
+    assert sorted(word.rule for word in words) == ["allowed for the session", "bounds"]

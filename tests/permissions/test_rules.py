@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from crush_kernel.config.settings import PermissionMode
-from crush_kernel.permissions.rules import Action, Allow, Deny, PermissionRequest, decide
+from crush_kernel.permissions.request import Action, PermissionRequest
+from crush_kernel.permissions.rules import Allow, Deny, decide
 
 SRC = Path("/p/src.py")
 
@@ -44,7 +45,8 @@ MODES: tuple[PermissionMode, ...] = ("default", "accept-edits", "plan", "yolo")
         pytest.param(request("write", is_outside=True), "ask ask deny ask", id="write outside"),
         pytest.param(request("execute"), "ask ask deny allow", id="execute inside"),
         pytest.param(request("execute", is_outside=True), "ask ask deny ask", id="execute outside"),
-        pytest.param(request("fetch"), "ask ask deny allow", id="fetch"),
+        pytest.param(request("fetch"), "ask ask ask allow", id="fetch"),
+        pytest.param(request("fetch", paths=(SRC,)), "ask ask deny allow", id="download"),
     ],
 )
 def test_modes_decide(wanted: PermissionRequest, said: str) -> None:
@@ -140,7 +142,7 @@ def test_no_grant_widens_bounds(mode: PermissionMode) -> None:
 def test_what_was_granted_is_told_as_granted_though_bounds_allow_it_too() -> None:
     grants = frozenset({RUN.grant})
     assert decide(RUN, mode="default", grants=grants, bound=Allow("bounds")) == Allow(
-        "allowed for this session"
+        "allowed for this session", "grant"
     )
 
 

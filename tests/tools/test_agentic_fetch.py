@@ -15,7 +15,7 @@ import pytest
 from crush_kernel.config.settings import read_settings
 from crush_kernel.messages import Text, ToolResult, text_of
 from crush_kernel.permissions.gate import Answer, Gate
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.prompt.system import Facts, Place, SystemPrompt, render_subagent
 from crush_kernel.providers.base import ModelRequest
 from crush_kernel.tools.agentic_fetch import (

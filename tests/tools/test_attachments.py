@@ -10,7 +10,7 @@ import pytest
 
 from crush_kernel.errors import PermissionDenied
 from crush_kernel.messages import Media, Part, Text
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.attachments import MAX_TEXT_BYTES, Attachments, Mention, mentions
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.text.lineset import EVERY_LINE, NO_LINE, LineSet

@@ -9,7 +9,7 @@ from anyio.to_thread import run_sync
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.textfile import decode, detect, shown
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.base import ToolContext, ToolOutput, limit_output
 from crush_kernel.tools.filechange import NOTEBOOK_TOOL
 from crush_kernel.tools.notebook.change import NotebookEditArguments, apply, find, type_of

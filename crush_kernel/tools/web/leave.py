@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from crush_kernel.files.names import printable
-from crush_kernel.permissions.rules import PermissionRequest
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.base import ToolContext
 from crush_kernel.tools.web.inquiry import AskLeave, Visit
 from crush_kernel.wording import clipped
