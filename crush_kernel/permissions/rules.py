@@ -70,9 +70,10 @@ def decide(
 ) -> Decision:
     """Return what the rules say to `request`; the first that speaks wins.
 
-    In this order: what is refused (rules, bounds, plan mode, hooks), what has to be asked (rules, hooks), what passes (mode, hooks, built-in, rules, grants), the question.
-    What is dangerous passes by a rule that names it and by a grant of it, nothing else: a person
-    has to say, in every mode.
+    In this order: what is refused (rules, bounds, plan mode, hooks), what has to be asked (rules,
+    hooks), what passes (mode, hooks, built-in, rules, grants), the question. What is dangerous
+    passes by a rule that names it and by a grant of it, nothing else: a person has to say, in
+    every mode.
 
     Args:
         request: what is wanted.
