@@ -44,6 +44,8 @@ class Prepared:
     """The arguments in short, empty where they make no sense."""
     timeout_s: float | None = None
     """How long it may run, see `Tool.timeout_s`."""
+    is_harmless: bool = False
+    """Whether it touches nothing, see `Tool.is_harmless`."""
 
 
 def prepare(call: ToolCall, tools: Mapping[str, AnyTool]) -> Prepared:
@@ -59,6 +61,7 @@ def prepare(call: ToolCall, tools: Mapping[str, AnyTool]) -> Prepared:
         run=partial(run_tool, tool, arguments),
         shown=_described(tool, arguments),
         timeout_s=tool.timeout_s,
+        is_harmless=tool.is_harmless,
     )
 
 

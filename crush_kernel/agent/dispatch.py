@@ -33,7 +33,7 @@ from crush_kernel.history.todos import todos_of
 from crush_kernel.messages import JsonObject, Message, ToolCall, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Bounds, Deny, no_bounds
+from crush_kernel.permissions.rules import Allow, Bounds, Deny, no_bounds
 from crush_kernel.tools.base import (
     AnyTool,
     Delegated,
@@ -181,17 +181,14 @@ class Dispatcher:
 
     async def _admitted(self, running: "_Running", prepared: Prepared) -> ToolOutput:
         """Run the call, unless a rule is against its tool whatever it would do."""
-        if (refusal := self.gate.refuses_tool(running.call.name)) is None:
-            return await prepared.run(self._context(running))
-        request = PermissionRequest(
-            running.call.id, running.call.name, "use", "be used", on_behalf=self.on_behalf
-        )
-        self._told(running.settled)(
-            PermissionSettled(
-                request, is_allowed=False, rule=refusal.rule, reason=refusal.reason, by=refusal.by
-            )
-        )
-        return ToolOutput(_denial(refusal.reason), is_error=True, summary="denied")
+        context = self._context(running)
+        name = running.call.name
+        try:
+            if prepared.is_harmless or self.gate.refuses_tool(name):
+                await context.permit(PermissionRequest(context.call_id, name, "use", "be used"))
+        except PermissionDenied as error:
+            return ToolOutput(str(error), is_error=True, summary="denied")
+        return await prepared.run(context)
 
     def _progress(self, running: "_Running", tail: str) -> None:
         running.tail = tail
@@ -308,14 +305,18 @@ def permission(
 
     async def permit(request: PermissionRequest) -> None:
         request = replace(request, on_behalf=on_behalf)
-        word = await gate.settle(request, asker, bounds=bounds)
-        reason = word.reason if isinstance(word, Deny) else ""
-        is_allowed = not isinstance(word, Deny)
-        tell(PermissionSettled(request, is_allowed, word.rule, reason, word.by))
-        if not is_allowed:
-            raise PermissionDenied(_denial(reason))
+        settled = _settled(request, await gate.settle(request, asker, bounds=bounds))
+        tell(settled)
+        if not settled.is_allowed:
+            raise PermissionDenied(_denial(settled.reason))
 
     return permit
+
+
+def _settled(request: PermissionRequest, word: Allow | Deny) -> PermissionSettled:
+    is_allowed = isinstance(word, Allow)
+    reason = "" if isinstance(word, Allow) else word.reason
+    return PermissionSettled(request, is_allowed, word.rule, reason, word.by)
 
 
 def _batches(

@@ -133,10 +133,9 @@ class Gate:
             bound=bounds(request),
         )
 
-    def refuses_tool(self, tool: str) -> Deny | None:
-        """Return why `tool` may not be called at all, `None` if nothing is against it."""
-        rule = self._policy.denies(PermissionRequest("", tool, "use", "be used"))
-        return Deny(f"the rule {rule} forbids it", rule, "rule") if rule else None
+    def refuses_tool(self, tool: str) -> bool:
+        """Return whether a rule is against `tool` whatever it would do."""
+        return bool(self._policy.denies(PermissionRequest("", tool, "use", "be used")))
 
     async def settle(
         self,

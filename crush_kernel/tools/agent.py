@@ -100,6 +100,7 @@ def agent_tool(
         run=run,
         describe=_describe,
         is_read_only=True,
+        is_harmless=True,
     )
 
 

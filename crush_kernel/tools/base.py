@@ -138,6 +138,9 @@ class Tool(Generic[A]):
     """What a person sees beside the name: the arguments in short, one line."""
     is_read_only: bool = False
     """Whether calls may run together with other read-only calls."""
+    is_harmless: bool = False
+    """Whether it touches nothing but the conversation and what belongs to it; then leave is asked
+    for it before it runs. All others ask themselves, since they know what they touch."""
     timeout_s: float | None = None
     """When a call is stopped that has not ended, the questions to the user left out; `None` for
     a tool that waits for people, for other agents, or by rules of its own."""

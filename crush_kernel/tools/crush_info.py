@@ -76,6 +76,7 @@ def crush_info_tool(
         describe=lambda _: "",
         is_read_only=True,
         timeout_s=QUICK_S,
+        is_harmless=True,
     )
 
 

@@ -82,6 +82,7 @@ def crush_logs_tool(log: Path, *, redact: Callable[[str], str] = str) -> Tool[Cr
         describe=lambda arguments: f"last {arguments.count}",
         is_read_only=True,
         timeout_s=QUICK_S,
+        is_harmless=True,
     )
 
 

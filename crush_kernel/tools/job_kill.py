@@ -50,4 +50,5 @@ def job_kill_tool(jobs: Jobs) -> Tool[JobKillArguments]:
         run=run,
         describe=lambda arguments: described(jobs, arguments.shell_id),
         timeout_s=QUICK_S,
+        is_harmless=True,
     )

@@ -73,6 +73,7 @@ def job_output_tool(jobs: Jobs) -> Tool[JobOutputArguments]:
         run=run,
         describe=lambda arguments: described(jobs, arguments.shell_id),
         is_read_only=True,
+        is_harmless=True,
     )
 
 

@@ -263,6 +263,7 @@ def question_tool(questioner: Questioner) -> Tool[QuestionArguments]:
         arguments=QuestionArguments,
         run=run,
         describe=_describe,
+        is_harmless=True,
     )
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.base import (
     QUICK_S,
     Arguments,
@@ -22,7 +23,9 @@ from crush_kernel.tools.inrange import IN_RANGE
 from crush_kernel.tools.web.inquiry import Answer, Inquiry, Visit, Web
 from crush_kernel.tools.web.reading import read_bytes
 from crush_kernel.tools.web.urls import parse_url
+from crush_kernel.wording import clipped
 
+NAME: Final = "sourcegraph"
 ADDRESS: Final = "https://sourcegraph.com/.api/graphql"
 
 DEFAULT_COUNT: Final = 10
@@ -33,6 +36,8 @@ DEFAULT_TIMEOUT_S: Final = 30
 MAX_TIMEOUT_S: Final = 120
 MAX_LINE_CHARACTERS: Final = 500
 MAX_HITS_PER_FILE: Final = 20
+MAX_SHOWN_CHARACTERS: Final = 200
+"""Of the query, where permission is asked."""
 
 _SEARCH: Final = """
 query Search($query: String!) {
@@ -122,10 +127,21 @@ def sourcegraph_tool(web: Web, *, address: str = ADDRESS) -> Tool[SourcegraphArg
     async def run(arguments: SourcegraphArguments, context: ToolContext) -> ToolOutput:
         if not arguments.query.strip():
             raise ToolError("The query is empty. Write what to search for.")
+        url = parse_url(address)
+        query = clipped(printable(arguments.query), MAX_SHOWN_CHARACTERS)
+        await context.permit(
+            PermissionRequest(
+                call_id=context.call_id,
+                tool=NAME,
+                action="fetch",
+                title=f"search public code for {query}",
+                server=url.server,
+            )
+        )
         asked = {"query": _SEARCH, "variables": {"query": arguments.query}}
         body = await web.ask(
             Inquiry(
-                url=parse_url(address),
+                url=url,
                 leave=_nobody_is_asked,
                 read=partial(_body, progress=context.progress),
                 timeout_s=arguments.timeout,
@@ -137,8 +153,8 @@ def sourcegraph_tool(web: Web, *, address: str = ADDRESS) -> Tool[SourcegraphArg
         return _output(_parse(body), arguments)
 
     return Tool(
-        name="sourcegraph",
-        description=description_of("sourcegraph", {"count": MAX_COUNT}),
+        name=NAME,
+        description=description_of(NAME, {"count": MAX_COUNT}),
         arguments=SourcegraphArguments,
         run=run,
         describe=lambda arguments: printable(arguments.query),
@@ -148,7 +164,7 @@ def sourcegraph_tool(web: Web, *, address: str = ADDRESS) -> Tool[SourcegraphArg
 
 
 async def _nobody_is_asked(visit: Visit) -> None:
-    """Let the service pass: it is a fixed one, and nobody else reads what it is asked."""
+    """Let the service pass, which was asked about already."""
 
 
 async def _body(answer: Answer, *, progress: Callable[[str], None]) -> bytes:

@@ -82,6 +82,7 @@ def todos_tool() -> Tool[TodosArguments]:
         describe=_describe,
         timeout_s=QUICK_S,
         is_read_only=True,
+        is_harmless=True,
     )
 
 

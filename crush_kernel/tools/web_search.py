@@ -9,6 +9,7 @@ from pydantic import Field
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.base import (
     QUICK_S,
     Arguments,
@@ -24,6 +25,7 @@ from crush_kernel.tools.web.inquiry import Answer, Inquiry, Visit, Web
 from crush_kernel.tools.web.reading import read_bytes
 from crush_kernel.wording import counted
 
+NAME: Final = "web_search"
 DEFAULT_RESULTS: Final = 10
 MAX_RESULTS: Final = 20
 MAX_QUERY_CHARACTERS: Final = 1_000
@@ -53,6 +55,15 @@ def web_search_tool(
             raise ToolError("The query is empty. Write a few words to search for.")
         engine = backend()
         request = engine.request(query, arguments.max_results)
+        await context.permit(
+            PermissionRequest(
+                call_id=context.call_id,
+                tool=NAME,
+                action="fetch",
+                title=f"search the web for {printable(query)}",
+                server=request.url.server,
+            )
+        )
         await pace.wait()
         body = await web.ask(
             Inquiry(
@@ -68,8 +79,8 @@ def web_search_tool(
         return _output(query, engine.name, found[: arguments.max_results])
 
     return Tool(
-        name="web_search",
-        description=description_of("web_search", {"results": MAX_RESULTS}),
+        name=NAME,
+        description=description_of(NAME, {"results": MAX_RESULTS}),
         arguments=WebSearchArguments,
         run=run,
         describe=lambda arguments: printable(arguments.query),
@@ -93,7 +104,7 @@ class _Pace:
 
 
 async def _nobody_is_asked(visit: Visit) -> None:
-    """Let the search engine pass, which the user has chosen."""
+    """Let the search engine pass, which was asked about already."""
 
 
 async def _text(answer: Answer, *, progress: Callable[[str], None]) -> str:
