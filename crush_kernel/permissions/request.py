@@ -24,6 +24,11 @@ class CommandPart:
     """The paths that it reads, from where the command line starts."""
     writes: tuple[str, ...] = ()
     """The paths that it makes, changes or removes, as far as they are known."""
+    is_outside: bool = False
+    """Whether it runs, reads or writes outside the project, links resolved."""
+    rule_words: int = 0
+    """How many of the first words a rule has to name so that it means something; 0 if only the
+    whole command may be granted for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,11 @@ class PermissionRequest:
     """The real paths that a command reads, as far as they are known."""
     writes: tuple[Path, ...] = ()
     """The real paths that a command changes, as far as they are known."""
+    redirects: tuple[Path, ...] = ()
+    """Of `reads` and `writes`, those that a redirection names and not a word of a part."""
+    unnamed: tuple[str, ...] = ()
+    """What a command line does that stands in no part and in none of these paths, one clause
+    each: `goes on in the background`, `cannot be read for certain`. No pattern covers it."""
     dangers: tuple[str, ...] = ()
     """Why a person has to say whatever mode it is, one sentence each."""
     diff: str = ""
