@@ -69,7 +69,8 @@ async def test_engines_are_asked_in_their_way_and_nobody_else(
     assert shown in output.text
     assert "q=a+b%26c" in site.paths[0]
     assert site.asked[0].headers.get("x-subscription-token") == ("k" if kind == "brave" else None)
-    assert context.requests == []
+    (request,) = context.requests
+    assert (request.action, request.title) == ("fetch", "search the web for a b&c")
 
 
 @pytest.mark.parametrize(
