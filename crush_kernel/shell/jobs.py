@@ -7,7 +7,7 @@ polled: a job tells when it ends.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
@@ -199,7 +199,13 @@ class Jobs:
 
     @asynccontextmanager
     async def command(
-        self, command: str, *, cwd: Path, timeout_s: float | None, description: str = ""
+        self,
+        command: str,
+        *,
+        cwd: Path,
+        timeout_s: float | None,
+        description: str = "",
+        env: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[Job]:
         """Start `command`; leaving stops it within a second, unless it was put away by then.
 
@@ -208,6 +214,7 @@ class Jobs:
             cwd: the folder it starts in.
             timeout_s: when to stop it, wherever it is then; `None` lets it run.
             description: what it is for, in a few words.
+            env: what to add to its environment.
 
         Raises:
             ToolError: as `Shell.run`.
@@ -216,7 +223,7 @@ class Jobs:
             raise RuntimeError("there are no jobs yet, or no more")
 
         async def run(*, task_status: TaskStatus[Job]) -> None:
-            with self._shell.command(command, cwd=cwd) as running:
+            with self._shell.command(command, cwd=cwd, env=env) as running:
                 job = Job(running, command, cwd=cwd, description=description)
                 task_status.started(job)
                 await _follow(job, timeout_s=timeout_s)
