@@ -54,11 +54,7 @@ def test_what_git_itself_writes_names_no_programs() -> None:
         pytest.param("[extensions]\npartialClone = o", id="a partial clone"),
         pytest.param("[pager]\nlog = ./spy", id="pager"),
         pytest.param("[a\nfsmonitor = x", id="no section"),
-        pytest.param("[user]
-name=a\
-[core]
-[core]
-fsmonitor=x", id="behind a continuation"),
+        pytest.param("[user]\nname=a\\\n[core]\n[core]\nfsmonitor=x", id="behind a continuation"),
         pytest.param("?", id="makes no sense"),
     ],
 )
