@@ -8,6 +8,7 @@ from pathlib import Path
 import anyio
 
 from crush_kernel.agent.contents import Contents
+from crush_kernel.agent.decisionfacts import decision_facts
 from crush_kernel.agent.dispatch import Dispatcher, permission
 from crush_kernel.agent.events import Emit, PermissionSettled, TurnEnd, TurnFinished
 from crush_kernel.agent.loop import TurnLoop
@@ -29,7 +30,7 @@ from crush_kernel.history.repairer import Repairer
 from crush_kernel.history.summary import is_summary
 from crush_kernel.history.todos import TodoReader, is_open, todo_lines, todo_reminder
 from crush_kernel.history.turn import Turn
-from crush_kernel.messages import JsonObject, Message, Text, ToolResult
+from crush_kernel.messages import Message, Text, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.prompt.system import SystemPrompt
 from crush_kernel.providers.base import Model, ModelInfo, ModelRequest
@@ -56,22 +57,7 @@ class TurnKeeper:
 
     def decide(self, event: PermissionSettled) -> None:
         """Keep by what right something was done, or refused."""
-        request = event.request
-        behalf: JsonObject = {"on_behalf": request.on_behalf} if request.on_behalf else {}
-        self.conversation.decide(
-            {
-                "call_id": request.call_id,
-                "tool": request.tool,
-                "action": request.action,
-                "title": request.title,
-                "paths": [str(path) for path in request.paths],
-                "is_allowed": event.is_allowed,
-                "rule": event.rule,
-                "by": event.by,
-                "reason": event.reason,
-                **behalf,
-            }
-        )
+        self.conversation.decide(decision_facts(event))
 
     def keep_version(self, path: Path, before: bytes | None, after: bytes | None) -> None:
         """Keep a file as it was and as it will be. Any thread."""
@@ -280,8 +266,17 @@ class Agent:
         return todo_reminder(self._todos.read(self.conversation.everything))
 
     def permission_for(self, watcher: Watcher) -> Permit:
-        """Return a way to ask for permission outside of a tool call, such as for a file."""
-        return permission(self.gate, watcher.asker, watcher.emit)
+        """Return a way to ask for permission outside of a tool call, such as for a file.
+
+        The turn has begun: what is decided is kept with it.
+        """
+        keeper = TurnKeeper(self.conversation)
+
+        def tell(event: PermissionSettled) -> None:
+            keeper.decide(event)
+            watcher.emit(event)
+
+        return permission(self.gate, watcher.asker, tell)
 
     def stop_tool(self, call_id: str) -> None:
         """Stop one running call, also one of a sub-agent; who made it goes on and is told so."""

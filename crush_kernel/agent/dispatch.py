@@ -314,9 +314,18 @@ def permission(
 
 
 def _settled(request: PermissionRequest, word: Allow | Deny) -> PermissionSettled:
-    is_allowed = isinstance(word, Allow)
-    reason = "" if isinstance(word, Allow) else word.reason
-    return PermissionSettled(request, is_allowed, word.rule, reason, word.by)
+    if isinstance(word, Deny):
+        return PermissionSettled(
+            request, is_allowed=False, rule=word.rule, reason=word.reason, by=word.by
+        )
+    return PermissionSettled(
+        request,
+        is_allowed=True,
+        rule=word.rule,
+        by=word.by,
+        kept_rules=word.kept,
+        kept_scope=word.kept_scope,
+    )
 
 
 def _batches(

@@ -88,6 +88,14 @@ class PermissionSettled:
     """`allowed once`, `allowed for the session`, `yolo mode`, `denied` …"""
     reason: str = ""
     by: By = "built-in"
+    kept_rules: tuple[str, ...] = ()
+    """What the answer allows for good."""
+    kept_scope: str = ""
+    """Where that holds: `project` or `everywhere`."""
+    original_input: str = ""
+    """What the model gave the call, if a hook has changed it."""
+    effective_input: str = ""
+    """What the call is made with then."""
 
 
 @dataclass(frozen=True, slots=True)

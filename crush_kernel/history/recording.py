@@ -65,8 +65,8 @@ class Recording:
         return kept
 
     def decided(self, turn: Turn, facts: JsonObject) -> None:
-        """Keep by what right a call was made, or why it was refused."""
-        self._journal.decided(self.session, turn.id, facts)
+        """Keep by what right a call was made, or why it was refused, and when."""
+        self._journal.decided(self.session, turn.id, {**facts, "at": now()})
 
     def file_changed(
         self, turn: Turn, path: Path, before: bytes | None, after: bytes | None

@@ -208,7 +208,8 @@ class Gate:
             return Allow("allowed for the session", "person")
         self.policy = await self._keep_rules(answer.rules, answer.scope)
         where = "in this project" if answer.scope == "project" else "everywhere"
-        return Allow(f"always allowed {where}", "person")
+        rule = f"always allowed {where}"
+        return Allow(rule, "person", kept=answer.rules, kept_scope=answer.scope)
 
     def _grant(self, request: PermissionRequest) -> None:
         self._grants |= {request.grant}

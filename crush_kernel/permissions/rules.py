@@ -24,6 +24,10 @@ class Allow:
 
     rule: str
     by: By = "built-in"
+    kept: tuple[str, ...] = ()
+    """The rules that are stored with it."""
+    kept_scope: str = ""
+    """Where those hold: `project` or `everywhere`."""
     kind: Literal["allow"] = "allow"
 
 

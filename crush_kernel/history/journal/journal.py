@@ -41,6 +41,7 @@ from crush_kernel.history.journal.migrations import transaction
 from crush_kernel.history.journal.replay import Replayed
 from crush_kernel.history.journal.rows import FileVersion, StoredSession, StoredTurn
 from crush_kernel.history.journal.runningturn import RunningTurn
+from crush_kernel.history.journal.waitingdecisions import DecisionRow, WaitingDecisions
 from crush_kernel.history.outputs import Output
 from crush_kernel.history.ownership import FileLock, own_session
 from crush_kernel.history.subagentmessages import Nested
@@ -79,6 +80,7 @@ class Journal:
         self._owned: dict[str, FileLock] = {}
         self._unkept: list[Work] = []
         """What is written when the disk takes it again: turns that have ended meanwhile."""
+        self._decisions = WaitingDecisions(clean)
         self._known: set[tuple[str, str]] = set()
         """The turns and digests of this kernel, which are known whatever the disk does."""
 
@@ -109,6 +111,7 @@ class Journal:
     def close(self) -> None:
         """Close the file and let go of all sessions; safe to repeat."""
         with self._lock:
+            self._write_decisions()
             self._running.clear()
             self._database.close()
             for lock in self._owned.values():
@@ -255,11 +258,9 @@ class Journal:
 
     def decided(self, session: str, turn_id: str, facts: JsonObject) -> None:
         """Note by what right a call was made, or why it was refused; stays for ever."""
-        key = well_formed(session), well_formed(turn_id)
         with self._lock:
-            self._write(
-                lambda connection: rows.add_decision(connection, *key, self._bytes(dict(facts)))
-            )
+            if self._decisions.add(session, turn_id, facts):
+                self._write_decisions()
 
     def file_changed(
         self,
@@ -306,6 +307,7 @@ class Journal:
             )
 
         with self._lock:
+            self._write_decisions()
             running = self._running.pop((name, well_formed(turn.id)), None)
             self._known.add((turn.id, turn.digest))
             if not self._write(work, is_fresh=True):
@@ -387,11 +389,17 @@ class Journal:
 
     def decisions(self, session: str) -> list[tuple[str, JsonObject]]:
         """Return the turns and facts of all decisions in a session, oldest first."""
-        return self._read(lambda c: rows.decisions_of(c, well_formed(session)), [])
+        with self._lock:
+            self._write_decisions()
+            return self._read(lambda c: rows.decisions_of(c, well_formed(session)), [])
 
     def files(self, session: str) -> list[FileVersion]:
         """Return all changes of files in a session, oldest first."""
         return self.file_history.all(session)
+
+    def _write_decisions(self) -> None:
+        if decisions := self._decisions.take():
+            self._write(lambda connection: _add_decisions(connection, decisions))
 
     def _keep_session(self, connection: sqlite3.Connection, session: str) -> None:
         """Keep what was told of a session, which the file may not know yet, or no more."""
@@ -451,6 +459,12 @@ class Journal:
 
     def _bytes(self, value: JsonValue) -> bytes:
         return to_bytes(self._clean(value))
+
+
+def _add_decisions(connection: sqlite3.Connection, decisions: Iterable[DecisionRow]) -> None:
+    with transaction(connection):
+        for decision in decisions:
+            rows.add_decision(connection, *decision)
 
 
 def _branch_id(session: str, path: str, number: int) -> str:
