@@ -30,6 +30,7 @@ from crush_kernel.shell.command import (
     stop_family,
 )
 from crush_kernel.shell.environment import MARK, command_environment
+from crush_kernel.shell.exchange import Answer, Exchange
 from crush_kernel.shell.processes import Family, Survivor, is_orphaned_group
 from crush_kernel.shell.reaper import Watchdog
 
@@ -173,7 +174,56 @@ class Shell:
             watchdog.watch(self._active, self._left)
         return {MARK: f"{self._id}.0"}
 
+    async def exchange(
+        self,
+        command: str,
+        given: bytes,
+        *,
+        cwd: Path,
+        timeout_s: float,
+        env: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Run `command` in bash with something to read, and return what it answers.
+
+        Nothing that it started outlives the call. Cancelling stops it within a second.
+
+        Args:
+            command: a bash program.
+            given: what it can read on stdin.
+            cwd: the folder it starts in.
+            timeout_s: when to stop it.
+            env: what to add to its environment.
+
+        Raises:
+            ToolError: as `run`.
+        """
+        script = encode_command(command)
+        bash, mark = self._ready()
+        asked = Exchange(
+            bash, script, given, cwd=cwd, env=self._environment(cwd, env or {}), mark=mark
+        )
+        self._note(asked.group)
+        try:
+            return await asked.finish(timeout_s=timeout_s)
+        finally:
+            asked.close()
+            self._forget(asked.group)
+
     def _start(self, script: bytes, *, cwd: Path, env: Mapping[str, str]) -> RunningCommand:
+        bash, mark = self._ready()
+        running = RunningCommand(
+            bash,
+            script,
+            cwd=cwd,
+            env=self._environment(cwd, env),
+            mark=mark,
+            clean=self._clean,
+        )
+        self._note(running.group)
+        return running
+
+    def _ready(self) -> tuple[Path, str]:
+        """Return bash and the mark of the next command, once the watchdog knows of it."""
         if self._tasks is None:
             raise RuntimeError("the shell is not open")
         watchdog = self._watching()
@@ -182,17 +232,15 @@ class Shell:
         # Before the command: the kernel can die at any moment, and the mark is enough to find it.
         watchdog.watch(self._active, self._left)
         self._count += 1
-        running = RunningCommand(
-            self._bash,
-            script,
-            cwd=cwd,
-            env={**self._environ, "PWD": str(cwd), **env},
-            mark=f"{self._id}.{self._count}",
-            clean=self._clean,
-        )
-        self._active.add(running.group)
-        watchdog.watch(self._active, self._left)
-        return running
+        return self._bash, f"{self._id}.{self._count}"
+
+    def _environment(self, cwd: Path, env: Mapping[str, str]) -> dict[str, str]:
+        return {**self._environ, "PWD": str(cwd), **env}
+
+    def _note(self, group: int) -> None:
+        self._active.add(group)
+        if self._watchdog:
+            self._watchdog.watch(self._active, self._left)
 
     def _watching(self) -> Watchdog | None:
         """Return the watchdog; `None` where there is no bash."""
@@ -209,7 +257,11 @@ class Shell:
             self._tasks.start_soon(discard_output, running.pipe)
         else:
             os.close(running.pipe)
-        self._active.discard(running.group)
-        self._left = {group for group in (*self._left, running.group) if is_orphaned_group(group)}
+        self._forget(running.group)
+
+    def _forget(self, group: int) -> None:
+        """Forget a group whose bash has ended, unless it has members left."""
+        self._active.discard(group)
+        self._left = {each for each in (*self._left, group) if is_orphaned_group(each)}
         if self._watchdog:
             self._watchdog.watch(self._active, self._left)
