@@ -1,27 +1,93 @@
-"""The rules that people have written: what they say to a request.
+"""The rules that people have written: what they say to a request. Pure.
+
+Rules are indexed once, by what they are about, so that a request meets few of them. The order in
+which they are written means nothing.
 
 Source: design §5, "Grants, trust and hooks are never read from a notebook"; Crush,
 `permissions.allowed_tools`.
 """
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
 
-from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.commandpattern import CommandPattern, Match, without_assignments
+from crush_kernel.permissions.hostpattern import HostPattern, Server, server_of
+from crush_kernel.permissions.pathpattern import PathPattern, Place, Spot
+from crush_kernel.permissions.patterns import Rule
+from crush_kernel.permissions.request import CommandPart, PermissionRequest
+from crush_kernel.permissions.toolnames import DOWNLOAD, FETCHERS, READERS, SHELL
+
+Verdict = Literal["allow", "ask", "deny"]
+Scope = Literal["user", "project"]
+
+NOWHERE: Final = Place(Path("/"), Path("/"))
+
+
+@dataclass(frozen=True, slots=True)
+class StandingRule:
+    """A rule, what it says, and where it comes from."""
+
+    verdict: Verdict
+    rule: Rule
+    source: str = ""
+    """Where it is written, for people: `~/.config/crush/crush.json`."""
+    scope: Scope = "user"
+    """Whose it is. What allows counts only if it is the user's: a project may tighten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """All rules that hold, of the user and of the project, which may only tighten."""
+    """All rules that hold, of the user and of the project, which may only tighten.
 
-    def denies(self, request: PermissionRequest) -> str:  # noqa: ARG002
+    What an allow rule covers:
+
+    - One without a pattern: everything that its tool does. Not what is dangerous, and not a
+      server in a private network.
+    - One for commands: simple commands by their words, so also the files that these name. The
+      parts of a command line may be covered by several rules, and those that only read inside
+      the project need none. Files of redirections are nobody's words: those that are written,
+      and those outside that are read, need a rule for files. A command line that does
+      something that stands in no part is covered by no pattern, nor is one that begins in a
+      folder outside the project.
+    - One for files: every tool that changes files, or every tool that reads them. What
+      `download` writes needs one too, or a rule of its own for the server.
+    - One for servers: that host alone, or what is below it with `*.`; private ones only by
+      address or as `localhost`.
+
+    A rule that denies or wants to be asked needs one part, one file or the server of it.
+    """
+
+    rules: tuple[StandingRule, ...] = ()
+    place: Place = NOWHERE
+    _allow: "_Rules" = field(init=False, repr=False, compare=False)
+    _ask: "_Rules" = field(init=False, repr=False, compare=False)
+    _deny: "_Rules" = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # The user's alone may allow, wherever these rules were put together.
+        counting = [each for each in self.rules if each.verdict != "allow" or each.scope == "user"]
+        for verdict in ("allow", "ask", "deny"):
+            rules = (each.rule for each in counting if each.verdict == verdict)
+            object.__setattr__(self, f"_{verdict}", _Rules.of(rules))
+
+    def denies(self, request: PermissionRequest) -> str:
         """Return the rule that refuses `request`, empty if none does; one subject suffices."""
-        return ""
+        return self._forbidding(self._deny, request, Match.YES)
 
-    def asks(self, request: PermissionRequest) -> str:  # noqa: ARG002
-        """Return the rule that wants `request` to be asked, empty if none does."""
-        return ""
+    def asks(self, request: PermissionRequest) -> str:
+        """Return the rule that wants `request` to be asked, empty if none does.
 
-    def allows(self, request: PermissionRequest, *, by_name: bool = False) -> str:  # noqa: ARG002
+        Those are also the rules that would refuse it if what only the shell knows, or what
+        stands in a folder, is what they mean.
+        """
+        return self._forbidding(self._ask, request, Match.MAYBE) or self._forbidding(
+            self._deny, request, Match.MAYBE
+        )
+
+    def allows(self, request: PermissionRequest, *, by_name: bool = False) -> str:
         """Return the rules that allow `request`, empty if they do not; all of it must be covered.
 
         Args:
@@ -29,4 +95,218 @@ class Policy:
             by_name: whether only rules count that name what it is done to, `bash(rm -r build)`
                 and not `bash`: what is dangerous passes by no other.
         """
-        return ""
+        if not by_name and not request.is_private:
+            for rule in self._allow.about(request):
+                return rule.text
+        if not self._allow.has_patterns:
+            return ""
+        rules = _Coverage(self._allow, request, self.place, by_name=by_name).rules()
+        return ", ".join(sorted({rule.text for rule in rules or ()}))
+
+    def _forbidding(self, rules: "_Rules", request: PermissionRequest, least: Match) -> str:
+        if rules.is_empty:
+            return ""
+        for rule in rules.about(request):
+            return rule.text
+        if not rules.has_patterns:
+            return ""
+        return next(
+            (rule.text for rule, match in _matches(rules, request, self.place) if match >= least),
+            "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """Rules that say the same, by what they are about."""
+
+    named: dict[str, list[Rule]]
+    """Those without a pattern, by the tool they name."""
+    wild: list[Rule]
+    """The others without a pattern."""
+    commands: dict[str, list[tuple[Rule, CommandPattern]]]
+    """By the program, without its folder."""
+    open_commands: list[tuple[Rule, CommandPattern]]
+    """Those that do not say which program."""
+    reads: list[tuple[Rule, PathPattern]]
+    writes: list[tuple[Rule, PathPattern]]
+    hosts: list[tuple[Rule, HostPattern]]
+
+    @classmethod
+    def of(cls, rules: Iterable[Rule]) -> "_Rules":
+        made = cls(defaultdict(list), [], defaultdict(list), [], [], [], [])
+        # In an order that is not that of the files, so that the same rule is always named.
+        for rule in sorted(rules, key=lambda rule: rule.text):
+            made.add(rule)
+        return made
+
+    def add(self, rule: Rule) -> None:
+        match rule.pattern:
+            case None if "*" in rule.tool or "?" in rule.tool:
+                self.wild.append(rule)
+            case None:
+                self.named[rule.tool].append(rule)
+            case CommandPattern() as pattern:
+                program = pattern.words[0].literal
+                if program is None:
+                    self.open_commands.append((rule, pattern))
+                else:
+                    self.commands[_program(program)].append((rule, pattern))
+            case PathPattern() as pattern:
+                (self.reads if rule.tool in READERS else self.writes).append((rule, pattern))
+            case HostPattern() as pattern:
+                self.hosts.append((rule, pattern))
+
+    @property
+    def has_patterns(self) -> bool:
+        return bool(self.commands or self.open_commands or self.reads or self.writes or self.hosts)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.named or self.wild or self.has_patterns)
+
+    def about(self, request: PermissionRequest) -> Iterator[Rule]:
+        """Yield the rules without a pattern that are about `request`."""
+        for rule in (*self.named.get(request.tool, ()), *self.wild):
+            if rule.is_about(request.tool, request.action):
+                yield rule
+
+    def for_program(self, word: str | None) -> Iterator[tuple[Rule, CommandPattern]]:
+        """Yield the patterns of commands that can be about a program."""
+        if word is None:
+            for rules in self.commands.values():
+                yield from rules
+        else:
+            yield from self.commands.get(_program(word), ())
+        yield from self.open_commands
+
+
+def _program(word: str) -> str:
+    return word.rpartition("/")[2]
+
+
+def _matches(
+    rules: _Rules, request: PermissionRequest, place: Place
+) -> Iterator[tuple[Rule, Match]]:
+    """Yield how far `rules` are about any part, file or server of `request`."""
+    if request.tool == SHELL and request.action == "execute":
+        yield from _command_matches(rules, request)
+    for path in request.read_paths if rules.reads else ():
+        spot = Spot.of(path, place)
+        # Of a folder around it, the names; contents are looked at file by file.
+        yield from (
+            (rule, Match.YES) for rule, pattern in rules.reads if pattern.forbids(spot) is Match.YES
+        )
+    for path in request.written_paths if rules.writes else ():
+        spot = Spot.of(path, place)
+        yield from ((rule, pattern.forbids(spot)) for rule, pattern in rules.writes)
+    if rules.hosts and request.action == "fetch" and request.server:
+        server = server_of(request.server)
+        yield from ((rule, Match.YES) for rule, pattern in rules.hosts if pattern.forbids(server))
+
+
+def _command_matches(rules: _Rules, request: PermissionRequest) -> Iterator[tuple[Rule, Match]]:
+    if not request.parts:
+        yield from ((rule, Match.MAYBE) for rule, _ in rules.for_program(None))
+    for part in request.parts:
+        argv = without_assignments(part.argv)
+        if argv:
+            yield from (
+                (rule, pattern.forbids(argv)) for rule, pattern in rules.for_program(argv[0])
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Coverage:
+    """Which rules cover all of a request together."""
+
+    allow: _Rules
+    request: PermissionRequest
+    place: Place
+    by_name: bool
+
+    def rules(self) -> list[Rule] | None:
+        """Return the rules that it takes, `None` if they do not cover everything."""
+        request = self.request
+        match request.action:
+            case "execute":
+                return self._command() if request.tool == SHELL else None
+            case "fetch":
+                return self._fetch()
+            case "read" | "list" if request.paths:
+                return self._files(self.allow.reads, request.paths)
+            case "write" if request.paths:
+                return self._files(self.allow.writes, request.paths)
+            case _:
+                return None
+
+    def _command(self) -> list[Rule] | None:
+        request = self.request
+        if not request.parts or request.unnamed:
+            return None
+        used: list[Rule] = []
+        is_looking_outside = False
+        for part in request.parts:
+            if rule := self._part(part):
+                used.append(rule)
+            elif part.is_read_only and not part.writes:
+                is_looking_outside |= part.is_outside
+            else:
+                return None
+        if used and request.cwd in request.paths:
+            return None
+        outside = set(request.paths)
+        written, read = set(request.writes), set(request.reads)
+        redirects = set(request.redirects)
+        to_read = outside - written if is_looking_outside else redirects & read & outside
+        files = self._files(self.allow.reads, to_read)
+        more = self._files(self.allow.writes, redirects & written)
+        return None if files is None or more is None else [*used, *files, *more]
+
+    def _part(self, part: CommandPart) -> Rule | None:
+        for rule, pattern in self.allow.for_program(part.argv[0]) if part.argv else ():
+            if pattern.covers(part.argv) and (not self.by_name or _names(pattern, part)):
+                return rule
+        return None
+
+    def _fetch(self) -> list[Rule] | None:
+        request = self.request
+        if request.tool not in FETCHERS:
+            return None
+        server = server_of(request.server)
+        rule = self._host(server)
+        if rule is None:
+            return None
+        if rule.tool == DOWNLOAD and not request.is_outside and not self.by_name:
+            return [rule]
+        files = self._files(self.allow.writes, request.paths)
+        return None if files is None else [rule, *files]
+
+    def _host(self, server: Server) -> Rule | None:
+        found = [
+            rule
+            for rule, pattern in self.allow.hosts
+            if pattern.covers(server, is_private=self.request.is_private, by_name=self.by_name)
+        ]
+        # One that is meant for downloads goes further.
+        return next((rule for rule in found if rule.tool == DOWNLOAD), found[0] if found else None)
+
+    def _files(
+        self, rules: list[tuple[Rule, PathPattern]], paths: Iterable[Path]
+    ) -> list[Rule] | None:
+        used: list[Rule] = []
+        for path in paths:
+            spot = Spot.of(path, self.place)
+            for rule, pattern in rules:
+                if pattern.covers(spot, by_name=self.by_name):
+                    used.append(rule)
+                    break
+            else:
+                return None
+        return used
+
+
+def _names(pattern: CommandPattern, part: CommandPart) -> bool:
+    """Return whether `pattern` says what is done by `part`, and to what."""
+    is_known = None not in part.argv and not part.writes
+    return pattern.is_exact or (pattern.names_program and is_known)

@@ -1,0 +1,166 @@
+"""Patterns of paths in rules, in the syntax of `.gitignore`: `src/**`, `*.env`, `~/data/`. Pure.
+
+They are matched on real paths. One that is relative is about the project, from its root, and
+never about what lies outside; one that begins with `/` or `~/` is about that place.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final, Literal
+
+from crush_kernel.permissions.commandpattern import BadRule, Match
+
+Base = Literal["project", "root", "home"]
+
+_OPEN: Final = re.compile(r"(?<!\\)[*?\[]")
+_UP: Final = re.compile(r"(^|/)\.\.(/|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where relative patterns, and those with a `~`, begin; real paths."""
+
+    root: Path
+    home: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One real path as patterns see it: from each place that they can begin at."""
+
+    project: str | None
+    """From the project's root; `None` if it is outside."""
+    root: str
+    home: str | None
+
+    @classmethod
+    def of(cls, path: Path, place: Place) -> "Spot":
+        """Return `path`, real and absolute, from every place."""
+        text = path.as_posix()
+        return cls(
+            project=_below(text, place.root.as_posix()),
+            root=text.lstrip("/"),
+            home=_below(text, place.home.as_posix()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PathPattern:
+    """The files that a rule means."""
+
+    base: Base
+    regex: re.Pattern[str]
+    regex_any_case: re.Pattern[str]
+    is_literal: bool
+    """Whether it names one file or folder."""
+    head: str
+    """What all paths that it means begin with, in lower case."""
+
+    def covers(self, spot: Spot, *, by_name: bool = False) -> bool:
+        """Return whether the file at `spot` is surely meant.
+
+        Args:
+            spot: of the file.
+            by_name: whether the pattern has to name that very file, not a folder around it and
+                not by a wildcard.
+        """
+        found = self._found(self.regex, spot)
+        if found is None or not by_name:
+            return found is not None
+        return self.is_literal and found.end() == len(found.string)
+
+    def forbids(self, spot: Spot) -> Match:
+        """Return whether somebody who wants none of these files touched means the one at `spot`.
+
+        Case does not count, since disks do not always tell it apart. `MAYBE` is a folder around
+        what is meant, if what is done to it is done to all that is in it.
+        """
+        text = self._seen(spot)
+        if text is None:
+            return Match.NO
+        # With the slash, a folder whose contents are meant.
+        if any(self.regex_any_case.match(each) for each in (text, f"{text}/")):
+            return Match.YES
+        is_around = text == "." or self.head.startswith(f"{text.casefold()}/")
+        return Match.MAYBE if is_around else Match.NO
+
+    def _found(self, regex: re.Pattern[str], spot: Spot) -> re.Match[str] | None:
+        text = self._seen(spot)
+        return None if text is None else regex.match(text)
+
+    def _seen(self, spot: Spot) -> str | None:
+        match self.base:
+            case "project":
+                return spot.project
+            case "root":
+                return spot.root
+            case "home":
+                return spot.home
+
+
+def parse_path(text: str) -> PathPattern:
+    """Return the pattern that `text` writes.
+
+    Raises:
+        BadRule: it is no pattern; the message says what to write instead.
+    """
+    text = text.strip()
+    if text in ("", "."):
+        raise BadRule("a rule for files has to name some, such as edit(src/**)")
+    if text.startswith("!"):
+        raise BadRule("a rule cannot begin with '!': write what it is about, and a rule to deny it")
+    if _UP.search(text):
+        raise BadRule("a pattern of paths cannot contain '..': write the path that is meant")
+    base, pattern = _based(text)
+    try:
+        source = (_to_regex()(pattern) or "").replace("|$)", r"|\Z)")
+    except ValueError as error:
+        raise BadRule(f"{text!r} is no pattern of paths as .gitignore has them") from error
+    if not source:
+        raise BadRule(f"the pattern {text!r} matches no path")
+    return PathPattern(
+        base,
+        re.compile(source, re.DOTALL),
+        re.compile(source, re.DOTALL | re.IGNORECASE),
+        is_literal=_OPEN.search(pattern) is None,
+        head=_OPEN.split(pattern.strip("/"))[0].casefold() if "/" in pattern.strip("/") else "",
+    )
+
+
+def quoted_path(text: str) -> str:
+    r"""Return `text`, a path, as the pattern of it and of what is below it alone."""
+    quoted = re.sub(r"[\\*?\[\]!#]", r"\\\g<0>", text)
+    return quoted[:-1] + "\\ " if quoted.endswith(" ") else quoted
+
+
+def _based(text: str) -> tuple[Base, str]:
+    """Return where a pattern begins, and the pattern from there, tied to it."""
+    if text == "~" or text.startswith("~/"):
+        return "home", f"/{text[2:].lstrip('/') or '**'}"
+    if text.startswith("/"):
+        return "root", f"/{text.lstrip('/') or '**'}"
+    if text.startswith("./"):
+        return "project", f"/{text[2:].lstrip('/') or '**'}"
+    return "project", text
+
+
+def _below(path: str, folder: str) -> str | None:
+    if path == folder:
+        return "."
+    prefix = folder if folder.endswith("/") else f"{folder}/"
+    return path.removeprefix(prefix) if path.startswith(prefix) else None
+
+
+@cache
+def _to_regex() -> Callable[[str], str | None]:
+    # Imported by the first rule with a path: 40 ms that a start without one does not pay.
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # noqa: PLC0415
+
+    def to_regex(pattern: str) -> str | None:
+        source, _ = GitIgnoreSpecPattern.pattern_to_regex(pattern)
+        return source
+
+    return to_regex
