@@ -33,22 +33,21 @@ from crush_kernel.agent.models import Models
 from crush_kernel.agent.steps import Limits
 from crush_kernel.agent.titling import Titling
 from crush_kernel.agent.toolbelt import SubAgentParts, ToolBelt
+from crush_kernel.agent.usercommand import UserCommands
 from crush_kernel.config.directories import project_data_directory, project_root
 from crush_kernel.config.settings import Settings, read_settings
 from crush_kernel.config.state import FILE_NAME, State
 from crush_kernel.errors import CommandError, CrushKernelError
 from crush_kernel.history.conversation import CellRun
 from crush_kernel.history.journal.journal import Journal
-from crush_kernel.history.journal.replay import CUT_SHORT
 from crush_kernel.history.notebook import NotebookContents
 from crush_kernel.history.notebookfile import path_in, path_told, read_notebook_file
 from crush_kernel.history.redactedstream import RedactedStream, redacted_so_far
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.session import CellUpdate, Session
 from crush_kernel.history.summary import is_summary
-from crush_kernel.history.turn import TurnState
 from crush_kernel.history.usermark import user_mark
-from crush_kernel.messages import Message, ShellCommand, Text
+from crush_kernel.messages import Message, Text
 from crush_kernel.permissions.gate import Gate
 from crush_kernel.prompt.prompts import Prompts, open_prompts
 from crush_kernel.prompt.skills import Skill
@@ -56,26 +55,19 @@ from crush_kernel.prompt.skilltext import invocation
 from crush_kernel.prompt.system import SystemPrompt
 from crush_kernel.providers.selection import Providers
 from crush_kernel.shell.jobs import Jobs
-from crush_kernel.shell.runner import CommandResult, Shell
+from crush_kernel.shell.runner import Shell
 from crush_kernel.tools.attachments import Attachments
 from crush_kernel.tools.network import network_tools
 from crush_kernel.tools.notebook.openpage import NotebookDesk
 from crush_kernel.tools.paths import PathPolicy
 from crush_kernel.tools.question import QuestionDesk
 from crush_kernel.tools.setup import Setup, setup_tools
-from crush_kernel.tools.text.encoded import without_base64
 from crush_kernel.tools.tracker import ReadTracker
 from crush_kernel.tools.undo.rewind import Rewind
 from crush_kernel.tools.undo.shadow import Shadow
 from crush_kernel.tools.undo.worktree import Worktree
 
 logger = logging.getLogger(__name__)
-
-INTERRUPTED_EXIT = 130
-"""What a shell reports of a command that the user stopped."""
-
-FAILED_EXIT = 127
-"""What a shell reports of a command that it cannot start."""
 
 
 @dataclass(slots=True)
@@ -236,41 +228,16 @@ class Runtime:
                 emit(Notice(notice))
         emit(event)
 
-    async def run_command(self, command: str, *, on_output: Callable[[str], None]) -> CommandResult:
-        """Run the user's own command; it and its output are the turn that was begun."""
-        tail = ""
-        talk = self.agent.conversation
-        # Kept before it runs, so that the command is on record whatever happens meanwhile.
-        talk.append(self._remembered(ShellCommand(command, CUT_SHORT, INTERRUPTED_EXIT)))
-
-        def remember(output: str, exit_code: int, end: TurnState) -> None:
-            talk.drop_last()
-            talk.append(self._remembered(ShellCommand(command, output, exit_code)))
-            talk.end(end)
-
-        def watch(text: str) -> None:
-            nonlocal tail
-            tail = text
-            on_output(text)
-
-        try:
-            async with self.rewind.turn(), self.rewind.worktree.command():
-                result = await self.shell.run(
-                    command, cwd=self.paths.cwd, timeout_s=None, on_output=watch
-                )
-        except anyio.get_cancelled_exc_class():
-            output = f"{tail}\n[interrupted]".lstrip()
-            remember(output, INTERRUPTED_EXIT, "interrupted")
-            raise
-        except CrushKernelError as error:
-            remember(str(error), FAILED_EXIT, "error")
-            raise
-        remember(without_base64(result.output), result.exit_code, "end_turn")
-        return result
-
-    def _remembered(self, command: ShellCommand) -> Message:
-        (message,) = self.session.redactor.redact_messages((Message("user", (command,)),))
-        return message
+    @property
+    def user_commands(self) -> UserCommands:
+        """What runs the user's own commands."""
+        return UserCommands(
+            self.agent.conversation,
+            self.shell,
+            self.rewind,
+            self.session.redactor,
+            self.paths.cwd,
+        )
 
     async def warm_up(self) -> None:
         """Do ahead what the first turn would do: compile, import the SDK, open the client."""

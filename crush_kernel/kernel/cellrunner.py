@@ -273,7 +273,7 @@ class CellRunner:
         tails = Mailbox(self._loop, output.progress, is_bulk=lambda _: True)
         try:
             result = await self._engine.run(
-                partial(self._runtime.run_command, command, on_output=tails.post)
+                partial(self._runtime.user_commands.run, command, on_output=tails.post)
             )
         except asyncio.CancelledError:
             tails.drain()
