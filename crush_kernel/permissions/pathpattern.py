@@ -107,7 +107,7 @@ def parse_path(text: str) -> PathPattern:
     Raises:
         BadRule: it is no pattern; the message says what to write instead.
     """
-    text = text.strip()
+    text = _trimmed(text)
     if text in ("", "."):
         raise BadRule("a rule for files has to name some, such as edit(src/**)")
     if text.startswith("!"):
@@ -134,6 +134,13 @@ def quoted_path(text: str) -> str:
     r"""Return `text`, a path, as the pattern of it and of what is below it alone."""
     quoted = re.sub(r"[\\*?\[\]!#]", r"\\\g<0>", text)
     return quoted[:-1] + "\\ " if quoted.endswith(" ") else quoted
+
+
+def _trimmed(text: str) -> str:
+    """Return `text` without outer spaces, but for one that is escaped."""
+    bare = text.strip()
+    is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
+    return f"{bare} " if is_escaped and text.rstrip("\t\n") != bare else bare
 
 
 def _based(text: str) -> tuple[Base, str]:
