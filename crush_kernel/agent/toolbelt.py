@@ -62,14 +62,19 @@ class ToolBelt:
     """What tells about Crush itself."""
     subagents: SubAgentParts | None = None
     """Without it nothing starts any."""
+    disabled: frozenset[str] = frozenset()
+    """Names of tools that nobody is given."""
 
     def for_agent(self) -> tuple[AnyTool, ...]:
         """Return the tools of the agent itself."""
-        return (*self.for_subagent(), *self._own())
+        return (*self.for_subagent(), *self._enabled(self._own()))
 
     def for_subagent(self) -> tuple[AnyTool, ...]:
         """Return all that a sub-agent may have of them."""
-        return (*self._files(), *self._shell(), *self._others())
+        return self._enabled((*self._files(), *self._shell(), *self._others()))
+
+    def _enabled(self, tools: tuple[AnyTool, ...]) -> tuple[AnyTool, ...]:
+        return tuple(tool for tool in tools if tool.name not in self.disabled)
 
     def _files(self) -> tuple[AnyTool, ...]:
         paths = self.paths
