@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from crush_kernel.config.state import MAX_BYTES, ModelChoice, State
+from crush_kernel.config.state import ModelChoice, State
+from crush_kernel.config.statefile import MAX_BYTES
 from crush_kernel.errors import ConfigError
 
 CHOICE = ModelChoice("openai", "gpt-5")
