@@ -20,7 +20,7 @@ from crush_kernel.errors import ConfigError
 from crush_kernel.files.names import printable
 from crush_kernel.messages import JsonObject
 
-MAX_BYTES: Final = 1_000_000
+MAX_BYTES: Final = 500_000
 MAX_DEPTH: Final = 64
 
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)

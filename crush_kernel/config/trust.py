@@ -1,0 +1,145 @@
+"""What the user has trusted a project with: this very content of its configuration, in this folder.
+
+It is kept in the user's own state and nowhere else: no project and no notebook says that it is
+trusted. A project that is moved or copied is another one, and so is one in which anything has
+changed that it claims.
+
+Source: Crush, trust considerations.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from pydantic import JsonValue
+
+from crush_kernel.config.configfiles import ConfigFiles, IsTrusted, trust_nothing
+from crush_kernel.config.statefile import StateFile
+from crush_kernel.errors import ConfigError
+from crush_kernel.messages import JsonObject
+
+FILE_NAME: Final = "trust.json"
+
+SHORT: Final = 12
+"""How much of a hash a person writes: 48 bits, of content that nobody has looked for yet."""
+
+_PROJECTS: Final = "projects"
+
+
+class TrustStore:
+    """The projects that are trusted, each with the hash of what it claims."""
+
+    def __init__(self, data: Path) -> None:
+        """Keep them in `data`, the user's directory; it need not exist."""
+        self._file = StateFile(
+            data / FILE_NAME,
+            loss="nothing that projects bring along is trusted",
+            hint="Mend or remove the file, and run /trust again.",
+        )
+
+    def is_trusted(self, project: Path, digest: str) -> bool:
+        """Return whether the user trusts what has this hash in `project`; never raises."""
+        try:
+            projects = self._file.read().get(_PROJECTS)
+        except ConfigError:
+            return False
+        known = projects.get(_key(project)) if isinstance(projects, dict) else None
+        return bool(digest) and known == digest
+
+    def trust(self, project: Path, digest: str) -> None:
+        """Trust what has this hash in `project`, and nothing else there any more. Blocks.
+
+        Raises:
+            ConfigError: it cannot be kept.
+        """
+        self._change(lambda projects: {**projects, _key(project): digest})
+
+    def forget(self, project: Path) -> None:
+        """Trust `project` with nothing. Blocks.
+
+        Raises:
+            ConfigError: the file cannot be changed.
+        """
+        key = _key(project)
+        self._change(lambda projects: {name: projects[name] for name in projects if name != key})
+
+    def _change(self, changed: Callable[[JsonObject], dict[str, JsonValue]]) -> None:
+        def in_document(document: JsonObject) -> JsonObject:
+            projects = document.get(_PROJECTS)
+            return {**document, _PROJECTS: changed(projects if isinstance(projects, dict) else {})}
+
+        self._file.change(in_document)
+
+
+class ProjectTrust:
+    """The configuration in force, and how a person has the project's part of it count.
+
+    What is in force are the files as they were when the kernel started. A change on disk does
+    not come into force by itself, whoever has made it; `/trust` brings the project's in.
+    """
+
+    def __init__(
+        self, read: Callable[[IsTrusted], ConfigFiles], store: TrustStore, *, root: Path
+    ) -> None:
+        """Begin with what `read` gives. Blocks.
+
+        Args:
+            read: reads the files as they are now, the project's trusted or not.
+            store: what is trusted.
+            root: the project's real root.
+        """
+        self._read = read
+        self._store = store
+        self._root = root
+        self._files = read(store.is_trusted)
+        self.on_change: Callable[[ConfigFiles], None] = _nobody_listens
+        """Called with the files in force when these have become others."""
+
+    @property
+    def files(self) -> ConfigFiles:
+        """The files in force."""
+        return self._files
+
+    def look(self) -> ConfigFiles:
+        """Return the files as they are now, which are not in force by that. Blocks."""
+        return self._read(self._store.is_trusted)
+
+    def trust(self, files: ConfigFiles) -> ConfigFiles:
+        """Trust what the project claims in `files`, have it in force and return what is. Blocks.
+
+        What has changed meanwhile is not trusted, and nothing of the project is in force then.
+
+        Raises:
+            ConfigError: it cannot be kept.
+        """
+        self._store.trust(self._root, files.digest)
+        return self._take(self.look())
+
+    def forget(self) -> ConfigFiles:
+        """Have nothing that the project claims in force, and return what is. Blocks.
+
+        Raises:
+            ConfigError: it cannot be kept; it is out of force for this kernel all the same.
+        """
+        try:
+            self._store.forget(self._root)
+        finally:
+            taken = self._take(self._read(trust_nothing))
+        return taken
+
+    def _take(self, now: ConfigFiles) -> ConfigFiles:
+        # The user's own stay as they were: an agent may have had a hand in what they are now.
+        files = (*self._files.of("user"), *now.of("project"))
+        self._files = replace(now, files=files)
+        self.on_change(self._files)
+        return self._files
+
+
+def _key(project: Path) -> str:
+    return os.path.realpath(project)
+
+
+def _nobody_listens(_: ConfigFiles) -> None:
+    pass
