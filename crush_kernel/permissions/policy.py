@@ -11,17 +11,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
+from crush_kernel.config.configfiles import Scope
+from crush_kernel.config.ruletexts import VERDICTS, Verdict
 from crush_kernel.permissions.commandpattern import CommandPattern, Match, without_assignments
 from crush_kernel.permissions.hostpattern import HostPattern, Server, server_of
 from crush_kernel.permissions.pathpattern import PathPattern, Place, Spot
 from crush_kernel.permissions.patterns import Rule
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
 from crush_kernel.permissions.toolnames import DOWNLOAD, FETCHERS, READERS, SHELL
-
-Verdict = Literal["allow", "ask", "deny"]
-Scope = Literal["user", "project"]
 
 NOWHERE: Final = Place(Path("/"), Path("/"))
 
@@ -69,7 +68,7 @@ class Policy:
     def __post_init__(self) -> None:
         # The user's alone may allow, wherever these rules were put together.
         counting = [each for each in self.rules if each.verdict != "allow" or each.scope == "user"]
-        for verdict in ("allow", "ask", "deny"):
+        for verdict in VERDICTS:
             rules = (each.rule for each in counting if each.verdict == verdict)
             object.__setattr__(self, f"_{verdict}", _Rules.of(rules))
 
