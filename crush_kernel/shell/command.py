@@ -4,7 +4,7 @@ import logging
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -109,6 +109,7 @@ class RunningCommand:
         env: Mapping[str, str],
         mark: str,
         clean: Callable[[str], str] | None = None,
+        prefix: tuple[str, ...] = (),
     ) -> None:
         """Start bash with `script` in a session of its own.
 
@@ -119,6 +120,7 @@ class RunningCommand:
             env: its whole environment but for the mark.
             mark: by which its processes are known.
             clean: takes the secrets out of what is reported while it runs.
+            prefix: the words of a program that confines it; see `shell.sandbox`.
 
         Raises:
             ToolError: the folder is not there, or bash cannot be started.
@@ -136,14 +138,20 @@ class RunningCommand:
         self.pipe, writer = os.pipe()
         """The reading end, which the owner closes."""
         try:
-            self.process = _start_bash(bash, script, cwd=cwd, env={**env, MARK: mark}, pipe=writer)
+            argv = [*prefix, bash, "-c", "--", script]
+            self.process = _start(argv, cwd=cwd, env={**env, MARK: mark}, pipe=writer)
         except BaseException:
             os.close(self.pipe)
             raise
         finally:
             os.close(writer)
         os.set_blocking(self.pipe, False)
-        self._family = Family(f"{MARK}={mark}\0".encode(), frozenset((self.group,)))
+        self.is_confined = bool(prefix)
+        self._family = Family(
+            f"{MARK}={mark}\0".encode(),
+            frozenset((self.group,)),
+            keeper=self.group if prefix else 0,
+        )
 
     @property
     def group(self) -> int:
@@ -281,13 +289,13 @@ async def discard_output(pipe: int) -> None:
         os.close(pipe)
 
 
-def _start_bash(
-    bash: Path, script: bytes, *, cwd: Path, env: Mapping[str, str], pipe: int
+def _start(
+    argv: Sequence[str | bytes | Path], *, cwd: Path, env: Mapping[str, str], pipe: int
 ) -> subprocess.Popen[bytes]:
     # The loop waits until bash is there, about a millisecond: less than any way around it.
     try:
         return subprocess.Popen(
-            [bash, "-c", "--", script],
+            argv,
             stdin=subprocess.DEVNULL,
             stdout=pipe,
             stderr=pipe,

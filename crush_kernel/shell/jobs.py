@@ -20,6 +20,7 @@ from crush_kernel.errors import ToolError
 from crush_kernel.shell.command import RunningCommand
 from crush_kernel.shell.joblog import JobLog, PlainStream, Section, TextStream
 from crush_kernel.shell.runner import CommandResult, Shell, result_of
+from crush_kernel.shell.sandbox import Sandbox
 
 logger = logging.getLogger(__name__)
 
@@ -142,6 +143,7 @@ class Jobs:
         *,
         open_stream: Callable[[], TextStream] = PlainStream,
         last_used: Callable[[], int] = lambda: 0,
+        sandbox: Sandbox | None = None,
     ) -> None:
         """Prepare for jobs in `shell`, which outlives this; nothing starts yet.
 
@@ -150,7 +152,9 @@ class Jobs:
             open_stream: makes what takes the secrets out of one output.
             last_used: tells the highest number that a job of an earlier kernel has in the
                 conversation, whose id must not come to mean another one.
+            sandbox: confines every command, or refuses it.
         """
+        self.sandbox = sandbox
         self._last_used = last_used
         self._shell = shell
         self._open_stream = open_stream
@@ -221,9 +225,10 @@ class Jobs:
         """
         if self._tasks is None:
             raise RuntimeError("there are no jobs yet, or no more")
+        prefix = await self.sandbox.prefix(cwd) if self.sandbox else ()
 
         async def run(*, task_status: TaskStatus[Job]) -> None:
-            with self._shell.command(command, cwd=cwd, env=env) as running:
+            with self._shell.command(command, cwd=cwd, env=env, prefix=prefix) as running:
                 job = Job(running, command, cwd=cwd, description=description)
                 task_status.started(job)
                 await _follow(job, timeout_s=timeout_s)

@@ -7,6 +7,7 @@ its parent. Elsewhere the process group is all there is.
 """
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -41,6 +42,9 @@ class Family:
     """How the marking entry of the environment begins, `NAME=value`; a NUL ends an exact one."""
     groups: frozenset[int]
     """Their process groups, as far as they are known."""
+    keeper: int = 0
+    """The process of the program that confines all others, with which they end at once. It and
+    its copies get no signal but KILL, so that what is inside has time to end by itself."""
 
     def survivors(self, *, since: int = 0) -> tuple[Survivor, ...]:
         """Return the members that run, zombies excepted, by process id.
@@ -63,6 +67,9 @@ class Family:
 
         A group of the family gets it as a whole, so that none of it can slip away by forking.
         """
+        if self.keeper and number != signal.SIGKILL:
+            self._send_inside(survivors, number)
+            return
         for survivor in survivors:
             if survivor.group not in self.groups:
                 with suppress(ProcessLookupError, PermissionError):
@@ -70,6 +77,14 @@ class Family:
         for group in {survivor.group for survivor in survivors} & self.groups:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, number)
+
+    def _send_inside(self, survivors: Iterable[Survivor], number: int) -> None:
+        """Send a signal to all but those that do nothing but confine."""
+        confining = _command_of(self.keeper)
+        for survivor in survivors:
+            if survivor.command != confining:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(survivor.pid, number)
 
     def _members(self, processes: "Iterable[_Process]") -> "list[_Process]":
         members: dict[int, _Process] = {}

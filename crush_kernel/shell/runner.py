@@ -33,6 +33,7 @@ from crush_kernel.shell.environment import MARK, command_environment
 from crush_kernel.shell.exchange import Answer, Exchange
 from crush_kernel.shell.processes import Family, Survivor, is_orphaned_group
 from crush_kernel.shell.reaper import Watchdog
+from crush_kernel.shell.sandbox import refusals
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +48,21 @@ class CommandResult:
     duration_s: float
     left_over: tuple[Survivor, ...] = ()
     """What it left running, by process id. It is stopped with the shell."""
+    refusals: tuple[str, ...] = ()
+    """What a sandbox has probably refused it, a line each, for the model."""
 
 
 def result_of(running: RunningCommand, *, started_s: float) -> CommandResult:
     """Return what a command came to that has just ended and began at `started_s`."""
+    output = running.buffer.text()
+    has_failed = running.exit_code != 0 and not running.is_timed_out
     return CommandResult(
-        output=running.buffer.text(),
+        output=output,
         exit_code=running.exit_code,
         is_timed_out=running.is_timed_out,
         duration_s=anyio.current_time() - started_s,
         left_over=running.left_over,
+        refusals=refusals(output) if running.is_confined and has_failed else (),
     )
 
 
@@ -152,14 +158,25 @@ class Shell:
 
     @contextmanager
     def command(
-        self, command: str, *, cwd: Path, env: Mapping[str, str] | None = None
+        self,
+        command: str,
+        *,
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+        prefix: tuple[str, ...] = (),
     ) -> Generator[RunningCommand]:
         """Start `command`; whoever enters awaits its `finish` before leaving.
+
+        Args:
+            command: a bash program.
+            cwd: the folder it starts in.
+            env: what to add to its environment.
+            prefix: the words of a program that confines it; see `shell.sandbox`.
 
         Raises:
             ToolError: as `run`.
         """
-        running = self._start(encode_command(command), cwd=cwd, env=env or {})
+        running = self._start(encode_command(command), cwd=cwd, env=env or {}, prefix=prefix)
         try:
             yield running
         finally:
@@ -209,7 +226,9 @@ class Shell:
             asked.close()
             self._forget(asked.group)
 
-    def _start(self, script: bytes, *, cwd: Path, env: Mapping[str, str]) -> RunningCommand:
+    def _start(
+        self, script: bytes, *, cwd: Path, env: Mapping[str, str], prefix: tuple[str, ...]
+    ) -> RunningCommand:
         bash, mark = self._ready()
         running = RunningCommand(
             bash,
@@ -218,6 +237,7 @@ class Shell:
             env=self._environment(cwd, env),
             mark=mark,
             clean=self._clean,
+            prefix=prefix,
         )
         self._note(running.group)
         return running

@@ -61,6 +61,7 @@ def exit_notes(result: CommandResult, command: str) -> Iterator[str]:
         yield f"[exit code {result.exit_code}{signal_name(result.exit_code)}]"
         if _WINDOWS_PATH.search(command):
             yield "[bash drops unquoted backslashes: put such a path in single quotes]"
+        yield from result.refusals
 
 
 def left_over_notes(result: CommandResult) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """A process that runs a command as a kernel does and then waits to be killed.
 
-Usage: `python -m tests.shell.kernel_stand_in COMMAND [job]`, the latter to put the command into
-the background. Prints a line when the command has
+Usage: `python -m tests.shell.kernel_stand_in COMMAND [job or sandbox]`, the latter to put the
+command into the background, and into a sandbox. Prints a line when the command has
 printed one, and runs on until it is killed.
 """
 
@@ -13,6 +13,7 @@ import anyio
 
 from crush_kernel.shell.jobs import Jobs
 from crush_kernel.shell.runner import Shell
+from crush_kernel.shell.sandbox import Confinement, Sandbox
 
 
 async def main(command: str) -> None:
@@ -28,9 +29,11 @@ async def main(command: str) -> None:
         await anyio.sleep_forever()
 
 
-async def main_of_job(command: str) -> None:
+async def main_of_job(command: str, how: str) -> None:
     """Run `command` in the background, and wait."""
-    async with Shell(os.environ) as shell, Jobs(shell) as jobs:
+    is_confined = how == "sandbox"
+    sandbox = Sandbox(os.environ, Confinement((Path.cwd(),))) if is_confined else None
+    async with Shell(os.environ) as shell, Jobs(shell, sandbox=sandbox) as jobs:
         async with jobs.command(command, cwd=Path.cwd(), timeout_s=None) as job:
             jobs.put_away(job)
         await job.wait(None, lambda tail: print(tail, flush=True))  # noqa: T201 - as above
@@ -38,4 +41,4 @@ async def main_of_job(command: str) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main_of_job if sys.argv[2:] else main, sys.argv[1])
+    anyio.run(main_of_job if sys.argv[2:] else main, *sys.argv[1:])

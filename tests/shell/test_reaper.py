@@ -14,6 +14,7 @@ import pytest
 
 from crush_kernel.shell.reaper import Watchdog
 from crush_kernel.shell.runner import Shell, find_bash
+from crush_kernel.shell.sandbox import find_sandbox
 from tests.shell.processes import is_running, running_with, wait_until
 
 FORGETFUL_KERNEL = """
@@ -93,6 +94,17 @@ async def test_a_job_in_the_background_ends_with_its_kernel(
         assert len(running_with(environ["CRUSH_TEST"])) >= 2
 
         os.kill(kernel.pid, number)
+
+        await wait_until(lambda: not running_with(environ["CRUSH_TEST"]))
+
+
+@pytest.mark.skipif(bool(find_sandbox(os.environ)[1]), reason="there is no sandbox")
+async def test_everything_in_a_sandbox_ends_with_its_kernel(environ: dict[str, str]) -> None:
+    command = "trap '' TERM; echo; setsid sleep 600 & sleep 600; sleep 600"
+    with kernel_stand_in(command, environ, "sandbox") as kernel:
+        assert len(running_with(environ["CRUSH_TEST"])) >= 4
+
+        os.kill(kernel.pid, signal.SIGKILL)
 
         await wait_until(lambda: not running_with(environ["CRUSH_TEST"]))
 
