@@ -7,6 +7,7 @@ from pathlib import Path
 
 import anyio
 
+from crush_kernel.agent.callhooks import TurnHooks
 from crush_kernel.agent.contents import Contents
 from crush_kernel.agent.decisionfacts import decision_facts
 from crush_kernel.agent.dispatch import Dispatcher, permission
@@ -77,6 +78,7 @@ class Agent:
         limits: Limits | None = None,
         summarizes: bool = True,
         open_model: OpenModel | None = None,
+        hooks: TurnHooks | None = None,
     ) -> None:
         """Begin without a turn.
 
@@ -88,6 +90,7 @@ class Agent:
             limits: where a turn ends even if the model would go on.
             summarizes: whether a conversation that fills the window is summarized unasked.
             open_model: opens the models of sub-agents; without it they ask that of the turn.
+            hooks: are asked about calls, sub-agents' included, and about the ends of turns.
         """
         self.conversation = conversation or Conversation()
         self.gate = gate
@@ -99,6 +102,7 @@ class Agent:
         self._limits = limits or Limits()
         self._summarizes = summarizes
         self._open_model = open_model
+        self._hooks = hooks
         self._dispatcher: Dispatcher | None = None
         self._repairer = Repairer()
         self._gauge = Gauge()
@@ -136,6 +140,7 @@ class Agent:
                 limits=self._limits,
                 summarizes=self._summarizes,
             ),
+            hooks=self._hooks,
         )
         requests = Requests(model, self._repairer, watcher.emit)
         window = self._window(requests, watcher)
@@ -150,6 +155,7 @@ class Agent:
             limits=self._limits,
             meter=meter,
             reminder=self._reminder,
+            hooks=self._hooks,
         )
         self.steering.open()
         try:

@@ -46,6 +46,8 @@ class Prepared:
     """How long it may run, see `Tool.timeout_s`."""
     is_harmless: bool = False
     """Whether it touches nothing, see `Tool.is_harmless`."""
+    is_faulty: bool = False
+    """Whether `run` can do nothing but say what is wrong with it."""
 
 
 def prepare(call: ToolCall, tools: Mapping[str, AnyTool]) -> Prepared:
@@ -63,6 +65,11 @@ def prepare(call: ToolCall, tools: Mapping[str, AnyTool]) -> Prepared:
         timeout_s=tool.timeout_s,
         is_harmless=tool.is_harmless,
     )
+
+
+def not_json(name: str) -> Prepared:
+    """Return a call of `name` whose arguments only some readers take for JSON."""
+    return _faulty(f"The arguments of {name} are not valid JSON. Nothing was run.")
 
 
 async def run_tool(tool: AnyTool, arguments: Arguments, context: ToolContext) -> ToolOutput:
@@ -202,4 +209,4 @@ def _faulty(text: str) -> Prepared:
 
     said = limit_output(text, max_bytes=MAX_FAULT_BYTES)
     fault = ToolOutput(said, is_error=True, summary="bad call")
-    return Prepared(run=answer)
+    return Prepared(run=answer, is_faulty=True)

@@ -1,8 +1,9 @@
-"""The way of a reply's calls: read, permit, run, answer; every call gets exactly one result.
+"""The way of a reply's calls: read, ask hooks, permit, run, answer; each gets exactly one result.
 
 Read-only calls that stand together run together, the others one after another, and results
 are recorded in the order of the calls. Nothing a tool does ends the turn: what it raises
 becomes an error result, except cancellation, which answers every open call as interrupted.
+Hooks may end it: then the calls that have not begun are answered so.
 """
 
 import logging
@@ -17,20 +18,39 @@ import anyio
 from anyio import CancelScope
 from pydantic import JsonValue
 
-from crush_kernel.agent.calls import Prepared, prepare
+from crush_kernel.agent.callhooks import (
+    HALTED,
+    NO_WORD,
+    CallHooks,
+    Halt,
+    HookWord,
+    adding,
+    input_text,
+    objections,
+    refusal,
+    refused,
+    use_of,
+    word_of,
+)
+from crush_kernel.agent.calls import Prepared, not_json, prepare
 from crush_kernel.agent.events import (
     Emit,
+    HookTold,
     PermissionSettled,
     TodosChanged,
     ToolFinished,
     ToolProgressed,
+    ToolRewritten,
     ToolStarted,
 )
 from crush_kernel.agent.timelimit import TimeLimit
 from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.history.repair import INTERRUPTED
 from crush_kernel.history.todos import todos_of
-from crush_kernel.messages import JsonObject, Message, ToolCall, ToolResult
+from crush_kernel.hooks.payload import ToolAnswer, ToolUse
+from crush_kernel.hooks.telling import facts_of, lines
+from crush_kernel.hooks.verdict import Verdict
+from crush_kernel.messages import JsonObject, Message, ToolCall, ToolResult, object_in
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.permissions.rules import Allow, Bounds, Deny, no_bounds
@@ -106,6 +126,10 @@ class Dispatcher:
     """Whose calls they are if not the agent's own, such as `agent: task`."""
     bounds: Bounds = no_bounds
     """What the calls may do without a question, and never."""
+    hooks: CallHooks | None = None
+    """Are asked before and after each call."""
+    halt: Halt = field(default_factory=Halt)
+    """Whether they have ended the turn."""
     _running: dict[str, CancelScope] = field(default_factory=dict[str, CancelScope])
 
     async def call_tools(
@@ -119,10 +143,12 @@ class Dispatcher:
         results: dict[int, ToolResult] = {}
         try:
             for batch in _batches(calls, self.tools):
-                await self._run_batch(batch, results)
+                if not self.halt.is_called:
+                    await self._run_batch(batch, results)
         finally:
+            unanswered = HALTED if self.halt.is_called else INTERRUPTED
             answers = (
-                results.get(index) or ToolResult(call.id, INTERRUPTED, is_error=True)
+                results.get(index) or ToolResult(call.id, unanswered, is_error=True)
                 for index, call in enumerate(calls)
             )
             record(Message("tool", tuple(answers)))
@@ -163,15 +189,16 @@ class Dispatcher:
         scope = self._running[full_id] = CancelScope()
         try:
             with scope, limit.running():
-                output = await self._admitted(running, prepared)
+                output = await self._hooked(running, prepared)
         finally:
             self._running.pop(full_id, None)
             duration = anyio.current_time() - started
+            output = output or running.done
             if output is None and limit.is_over:
                 output = _timed_out(call.name, running.tail, limit.seconds or 0)
             elif output is None:
                 output = _cut_short(running.tail, is_stopped=scope.cancelled_caught)
-            result = _result(call, output, running.settled, duration, running.facts)
+            result = _result(output, running, duration)
             logger.info("%s took %.3f s: %s", call.name, duration, output.summary)
             self.keeper.answer(result)
             answer(result)
@@ -179,13 +206,72 @@ class Dispatcher:
             if (todos := todos_of(result)) is not None:
                 self.emit(TodosChanged(todos))
 
+    async def _hooked(self, running: "_Running", prepared: Prepared) -> ToolOutput:
+        """Run the call as hooks will have it, and let them see what came of it."""
+        call, hooks = running.call, self.hooks
+        if hooks is None or call.name not in self.tools or not hooks.concern(call.name):
+            return await self._admitted(running, prepared)
+        if not prepared.is_faulty and object_in(call.input or "{}") is None:
+            # Hooks would see no arguments, and yet it would be run with some.
+            prepared = not_json(call.name)
+        use = use_of(call, self.prefix + call.id, self.on_behalf.removeprefix("agent: "))
+        with running.limit.paused():
+            said = await hooks.before(use)
+        self._hear(running, said)
+        if said.spoken:
+            running.hooks["hook"] = facts_of(said, use.input, effective=said.input)
+        if said.is_refusal:
+            self._told(running)(refusal(self._use_request(running), said))
+            return refused(said)
+        running.word = word_of(said)
+        if said.input is not None:
+            use = replace(use, input=said.input)
+            prepared = self._rewritten(running, said.input)
+        output = adding(await self._admitted(running, prepared), said.context)
+        return output if output.is_error else await self._looked_at(running, use, output, hooks)
+
+    def _rewritten(self, running: "_Running", given: JsonObject) -> Prepared:
+        """Return the call with another input, read anew."""
+        try:
+            running.effective_input = input_text(given)
+        except RecursionError:
+            return not_json(running.call.name)
+        prepared = prepare(replace(running.call, input=running.effective_input), self.tools)
+        self.emit(ToolRewritten(running.call.id, prepared.shown))
+        return prepared
+
+    async def _looked_at(
+        self, running: "_Running", use: ToolUse, output: ToolOutput, hooks: CallHooks
+    ) -> ToolOutput:
+        # Kept already: a stop of the hooks takes nothing back of what was done.
+        running.done = output
+        with running.limit.paused():
+            said = await hooks.after(use, ToolAnswer(output.text, output.metadata))
+        self._hear(running, said)
+        if said.spoken:
+            running.hooks["hook_after"] = facts_of(said, use.input, effective=None)
+        return adding(output, objections(said))
+
+    def _hear(self, running: "_Running", said: Verdict) -> None:
+        self.halt.is_called |= said.is_halt
+        for line in lines(said, running.call.name):
+            self.emit(HookTold(line))
+
+    def _use_request(self, running: "_Running") -> PermissionRequest:
+        return PermissionRequest(
+            self.prefix + running.call.id,
+            running.call.name,
+            "use",
+            "be used",
+            on_behalf=self.on_behalf,
+        )
+
     async def _admitted(self, running: "_Running", prepared: Prepared) -> ToolOutput:
         """Run the call, unless a rule is against its tool whatever it would do."""
         context = self._context(running)
-        name = running.call.name
         try:
-            if prepared.is_harmless or self.gate.refuses_tool(name):
-                await context.permit(PermissionRequest(context.call_id, name, "use", "be used"))
+            if prepared.is_harmless or self.gate.refuses_tool(running.call.name):
+                await context.permit(self._use_request(running))
         except PermissionDenied as error:
             return ToolOutput(str(error), is_error=True, summary="denied")
         return await prepared.run(context)
@@ -198,9 +284,10 @@ class Dispatcher:
         permit = permission(
             self.gate,
             self.asker,
-            self._told(running.settled),
+            self._told(running),
             bounds=self.bounds,
             on_behalf=self.on_behalf,
+            hook=running.word,
         )
 
         async def permit_off_the_clock(request: PermissionRequest) -> None:
@@ -242,12 +329,16 @@ class Dispatcher:
             prefix=f"{self.prefix}{call.id}/",
             on_behalf=f"agent: {delegation.agent}",
             bounds=delegation.bounds,
+            hooks=self.hooks,
+            halt=self.halt,
             _running=self._running,
         )
 
-    def _told(self, settled: list[PermissionSettled]) -> Callable[[PermissionSettled], None]:
+    def _told(self, running: "_Running") -> Callable[[PermissionSettled], None]:
         def tell(event: PermissionSettled) -> None:
-            settled.append(event)
+            if effective := running.effective_input:
+                event = replace(event, original_input=running.call.input, effective_input=effective)
+            running.settled.append(event)
             self.keeper.decide(event)
             self.emit(event)
 
@@ -265,6 +356,14 @@ class _Running:
     """What it has printed last, so that a stop does not lose it."""
     facts: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     """What a sub-agent has done in it."""
+    hooks: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """What hooks have said of it."""
+    word: HookWord = NO_WORD
+    """What that means for its permissions."""
+    effective_input: str = ""
+    """What it is made with, if they have changed that."""
+    done: ToolOutput | None = None
+    """What it has come to, while they look at that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +391,7 @@ def permission(
     *,
     bounds: Bounds = no_bounds,
     on_behalf: str = "",
+    hook: HookWord = NO_WORD,
 ) -> Permit:
     """Return a way to ask for permission that tells every answer and raises on a refusal.
 
@@ -301,11 +401,13 @@ def permission(
         tell: takes the answers.
         bounds: of who asks, besides the rules for all.
         on_behalf: who that is, if not the agent itself.
+        hook: what hooks say of the call.
     """
 
     async def permit(request: PermissionRequest) -> None:
-        request = replace(request, on_behalf=on_behalf)
-        settled = _settled(request, await gate.settle(request, asker, bounds=bounds))
+        request = replace(request, on_behalf=on_behalf, notes=(*request.notes, *hook.notes))
+        word = await gate.settle(request, asker, bounds=bounds, hook=hook.decision)
+        settled = _settled(request, word)
         tell(settled)
         if not settled.is_allowed:
             raise PermissionDenied(_denial(settled.reason))
@@ -342,24 +444,18 @@ def _batches(
         yield tuple(batch)
 
 
-def _result(
-    call: ToolCall,
-    output: ToolOutput,
-    settled: list[PermissionSettled],
-    duration_s: float,
-    more: JsonObject,
-) -> ToolResult:
-    facts: dict[str, JsonValue] = {**output.metadata, **more}
+def _result(output: ToolOutput, running: _Running, duration_s: float) -> ToolResult:
+    facts: dict[str, JsonValue] = {**output.metadata, **running.facts, **running.hooks}
     if output.summary:
         facts["summary"] = output.summary
     if output.diff:
         facts["diff"] = output.diff
-    if settled:
+    if settled := running.settled:
         facts["permission"] = settled[-1].rule
         facts["permission_by"] = settled[-1].by
     facts["volatile"] = {"duration_s": round(duration_s, 3)}
     return ToolResult(
-        call_id=call.id,
+        call_id=running.call.id,
         content=without_base64(output.text),
         is_error=output.is_error,
         media=output.media,

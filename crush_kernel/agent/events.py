@@ -71,6 +71,22 @@ class ToolStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolRewritten:
+    """A hook has changed what a call is made with, before anything was done."""
+
+    call_id: str
+    summary: str
+    """Its new arguments in short, as in `ToolStarted`."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookTold:
+    """What a hook has done, or could not do, one sentence; a silent hook is not told."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolProgressed:
     """The last lines of what a running call has printed."""
 
@@ -179,6 +195,8 @@ Event = (
     | Retrying
     | ToolCallWritten
     | ToolStarted
+    | ToolRewritten
+    | HookTold
     | ToolProgressed
     | PermissionSettled
     | ToolFinished

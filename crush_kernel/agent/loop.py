@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 
 import anyio
 
+from crush_kernel.agent.callhooks import MAX_HELD_BACK, TurnHooks, held_back
 from crush_kernel.agent.dispatch import Dispatcher
 from crush_kernel.agent.events import (
     Emit,
     Event,
+    HookTold,
     Notice,
     ReasoningAdded,
     ReplyDropped,
@@ -41,6 +43,7 @@ from crush_kernel.errors import ContextTooLong, ProviderError
 from crush_kernel.history.conversation import Conversation
 from crush_kernel.history.estimate import tokens_of
 from crush_kernel.history.repair import INTERRUPTED
+from crush_kernel.hooks.telling import lines
 from crush_kernel.messages import Message, Text, ToolCall, ToolResult, Usage, calls_of
 from crush_kernel.prompt.system import SystemPrompt
 from crush_kernel.providers.base import (
@@ -71,12 +74,16 @@ class TurnLoop:
     """Of the whole turn, which may be another's than this loop's."""
     reminder: Callable[[], str]
     """What to remind the model of with the next request, empty if of nothing."""
+    hooks: TurnHooks | None = None
+    """Are asked before the turn ends; a sub-agent's are not."""
     steps: int = 0
     empty_replies: int = 0
     _has_begun: bool = False
     """Whether the model was told what it is told once a turn, and after each summary."""
     _is_full: bool = False
     """Whether a summary behind the last reply has failed; the turn ends all the same."""
+    _held_back: int = 0
+    """How often hooks had the turn go on."""
 
     async def run(self) -> None:
         """Run the turn to its end; the conversation holds what was said.
@@ -85,16 +92,19 @@ class TurnLoop:
             CrushKernelError: the turn cannot go on; its message is for the user.
 
         Cancelling ends the turn at its next await: what was streamed is kept, and every
-        open call is answered as interrupted.
+        open call is answered as interrupted. A hook that ends the turn ends it after the calls
+        that have begun.
         """
         is_over = False
-        while not is_over:
+        while not is_over and not self.dispatcher.halt.is_called:
             if self.conversation.running[-1].role != "assistant":
                 await self._look_around()
             running = self.conversation.running
             step = next_step(running, so_far=self._so_far(), limits=self.limits)
-            if not self._is_steered(step):
+            if not await self._is_steered(step):
                 is_over = await self._take(step)
+        if not is_over:
+            self._answer_open_calls()
 
     async def _take(self, step: Step) -> bool:
         """Take `step` and return whether the turn is over."""
@@ -123,11 +133,14 @@ class TurnLoop:
 
     # What the user says meanwhile
 
-    def _is_steered(self, step: Step) -> bool:
-        """Take in what the user has said to the turn, before it asks again or ends."""
+    async def _is_steered(self, step: Step) -> bool:
+        """Take in what the user, and what hooks, say to the turn before it asks again or ends."""
         match step:
             case Finish():
-                said = self.steering.take_or_close()
+                said = self.steering.take()
+                if not said and await self._is_held_back():
+                    return True
+                said = said or self.steering.take_or_close()
             case Request() | Summarize():
                 said = self.steering.take()
             case _:
@@ -136,6 +149,19 @@ class TurnLoop:
             self.conversation.append(Message("user", (Text(text),)))
             self.emit(Steered(text))
         return bool(said)
+
+    async def _is_held_back(self) -> bool:
+        """Ask hooks whether the turn may end, and say to the model why not if it may not."""
+        if self.hooks is None or self._held_back == MAX_HELD_BACK:
+            return False
+        said = await self.hooks.stopping(is_again=self._held_back > 0)
+        for line in lines(said):
+            self.emit(HookTold(line))
+        if said.is_halt or said.decision != "deny":
+            return False
+        self._held_back += 1
+        self.conversation.append(Message("user", (Text(held_back(said)),)))
+        return True
 
     # The window
 

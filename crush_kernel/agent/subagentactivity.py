@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from crush_kernel.agent.events import (
     Emit,
     Event,
+    HookTold,
     Notice,
     PermissionSettled,
     Retrying,
     StepStarted,
     ToolFinished,
+    ToolRewritten,
     ToolStarted,
 )
 from crush_kernel.messages import ToolResult
@@ -59,12 +61,19 @@ class Activity:
                 self._status = _line(text)
             case StepStarted():
                 self._status = ""
-            case PermissionSettled():
+            case ToolRewritten(call_id=call_id, summary=summary):
+                self._rewrite(call_id, summary)
+            case PermissionSettled() | HookTold():
                 self.pass_on(event)
                 return
             case _:
                 return
         self._tell()
+
+    def _rewrite(self, call_id: str, summary: str) -> None:
+        if (index := self._open.get(call_id)) is not None:
+            name = self._lines[index].partition(" ")[0]
+            self._lines[index] = _line(f"{name} {summary}")
 
     def _finish(self, result: ToolResult) -> None:
         index = self._open.pop(result.call_id, None)

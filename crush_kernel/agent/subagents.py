@@ -41,6 +41,8 @@ but for permission, and keep no list that the user watches."""
 
 LARGE = "large"
 
+HALTED_AGENT = "A hook of the user's has ended the turn."
+
 OpenModel = Callable[[str, ModelInfo], AbstractAsyncContextManager[Model]]
 """Opens the model that a sub-agent wants, `large`, `small` or a label, beside the one in use;
 raises a `CrushKernelError` if there is none."""
@@ -97,6 +99,7 @@ class SubAgents:
         try:
             await loop.run()
             end = "end_turn"
+            failure = HALTED_AGENT if loop.dispatcher.halt.is_called else ""
         except CrushKernelError as error:
             failure = str(error)
         except anyio.get_cancelled_exc_class():
