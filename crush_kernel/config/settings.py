@@ -131,10 +131,16 @@ def _limit(environ: Mapping[str, str], name: str, default: float, warnings: list
     return default
 
 
-def _flag(environ: Mapping[str, str], name: str, warnings: list[str]) -> bool:
+def read_flag(environ: Mapping[str, str], name: str, warnings: list[str]) -> bool | None:
+    """Return whether a variable says yes or no, `None` if it says nothing that can be read."""
     value = environ.get(name, "").strip()
     if value.lower() in _TRUE:
         return True
     if value.lower() not in _FALSE:
         warnings.append(f"{name} is neither true nor false: {value[:80]!a}; it is ignored")
-    return False
+        return None
+    return False if value else None
+
+
+def _flag(environ: Mapping[str, str], name: str, warnings: list[str]) -> bool:
+    return read_flag(environ, name, warnings) is True

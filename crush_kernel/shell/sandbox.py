@@ -130,7 +130,8 @@ def survey(confinement: Confinement, environ: Mapping[str, str]) -> tuple[Mount,
     """
     roots = tuple(dict.fromkeys(map(_real, confinement.writable)))
     mounts = [Mount(device, "device") for device in _devices()]
-    mounts += (Mount(root, "bind") for root in roots if root.is_dir())
+    # All of the system cannot be the project.
+    mounts += (Mount(root, "bind") for root in roots if root.is_dir() and root != Path("/"))
     mounts += (mount for path in confinement.sealed for mount in _sealed(path, roots))
     mounts += (mount for path in confinement.sealed_folders for mount in _closed(path, roots))
     agent = environ.get("SSH_AUTH_SOCK", "")

@@ -41,4 +41,7 @@ async def main_of_job(command: str, how: str) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main_of_job if sys.argv[2:] else main, *sys.argv[1:])
+    if sys.argv[2:]:
+        anyio.run(main_of_job, sys.argv[1], sys.argv[2])
+    else:
+        anyio.run(main, sys.argv[1])
