@@ -113,10 +113,11 @@ class CommandPattern:
         words = without_assignments(argv)
         if not words:
             return Match.NO
-        if words[0] is not None and not self.words[0].matches_program(words[0]):
+        if words[0] is None:  # it can be any number of words
+            return Match.MAYBE
+        if not self.words[0].matches_program(words[0]):
             return Match.NO
-        found = _lined_up(self.words[1:], words[1:], is_open=self.is_open)
-        return min(found, Match.MAYBE) if words[0] is None else found
+        return _lined_up(self.words[1:], words[1:], is_open=self.is_open)
 
 
 def parse_command(text: str) -> CommandPattern | None:
@@ -259,10 +260,11 @@ def _may_hide(
 ) -> bool:
     """Return whether `patterns` stand in `words` with options, and their values, between them."""
     at, follows_option = 0, False
-    for word in words:
+    for index, word in enumerate(words):
         if at == len(patterns):
-            return is_open
-        if word is None:  # it can be any number of words
+            # What only the shell knows can be no word at all.
+            return is_open or all(each is None for each in words[index:])
+        if word is None:
             return True
         if patterns[at].matches(word):
             at, follows_option = at + 1, False

@@ -79,7 +79,7 @@ def parse_host(text: str) -> HostPattern:
     if text == "*":
         return HostPattern(Server("", ""), has_subdomains=True)
     name = text.removeprefix("*.")
-    if "/" in name or "*" in name:
+    if not name or "/" in name or "*" in name or name.split() != [name]:
         raise BadRule(
             f"{text!r} is not the name of a server: write it as domain:example.org or "
             "domain:*.example.org"

@@ -117,16 +117,18 @@ def parse_path(text: str) -> PathPattern:
     base, pattern = _based(text)
     try:
         source = (_to_regex()(pattern) or "").replace("|$)", r"|\Z)")
-    except ValueError as error:
+        regex = re.compile(source, re.DOTALL)
+    except (ValueError, re.error) as error:
         raise BadRule(f"{text!r} is no pattern of paths as .gitignore has them") from error
     if not source:
         raise BadRule(f"the pattern {text!r} matches no path")
+    inner = pattern.strip("/")
     return PathPattern(
         base,
-        re.compile(source, re.DOTALL),
+        regex,
         re.compile(source, re.DOTALL | re.IGNORECASE),
         is_literal=_OPEN.search(pattern) is None,
-        head=_OPEN.split(pattern.strip("/"))[0].casefold() if "/" in pattern.strip("/") else "",
+        head=_OPEN.split(inner)[0].casefold() if "/" in inner else "",
     )
 
 
