@@ -3,17 +3,21 @@
 A command that takes long, or is meant to, goes on in the background: see `shell.jobs`.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Protocol
 
 from anyio.to_thread import run_sync
 from pydantic import ConfigDict, Field
 
+from crush_kernel.config.directories import home_directory
 from crush_kernel.errors import ToolError
 from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.shell.reading import read_command
 from crush_kernel.shell.command import encode_command
 from crush_kernel.shell.jobs import Job, Jobs
 from crush_kernel.shell.output import MAX_TEXT_BYTES
@@ -26,6 +30,7 @@ from crush_kernel.tools.base import (
     description_of,
     limit_output,
 )
+from crush_kernel.tools.commandrequest import command_request
 from crush_kernel.tools.commandtext import (
     NO_OUTPUT,
     exit_notes,
@@ -43,6 +48,20 @@ from crush_kernel.tools.paths import PathPolicy, Target, reason
 AUTO_BACKGROUND_S = 60
 MAX_S = 86_400
 """A day, for whatever is set in seconds."""
+
+GIT_WITHOUT_PROGRAMS: Mapping[str, str] = MappingProxyType(
+    {
+        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_KEY_0": "core.fsmonitor",
+        "GIT_CONFIG_VALUE_0": "false",
+        "GIT_CONFIG_KEY_1": "diff.ignoreSubmodules",
+        "GIT_CONFIG_VALUE_1": "all",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+    }
+)
+"""For commands that only read: git does not look into repositories inside of the repository, whose
+configuration nobody has looked at, fetches nothing and writes no index."""
 
 STARTUP_S = 0.5
 """How long a command that goes into the background at once is watched before: what fails, fails
@@ -135,7 +154,8 @@ def bash_tool(
         if arguments.run_in_background:
             jobs.require_room()
         watch.expect()
-        await context.permit(_request(arguments, target, call_id=context.call_id))
+        request = await run_sync(_request, arguments, target, paths, context.call_id)
+        await context.permit(request)
         if _folder(paths, arguments.working_dir) != target:
             raise ToolError(f"{target.shown} was replaced while permission was asked. Try again.")
         names = named_notebooks(arguments.command)
@@ -143,7 +163,8 @@ def bash_tool(
         if names:
             before = await run_sync(states_of, names, target.path, abandon_on_cancel=True)
         async with watch.command():
-            output = await _run(jobs, arguments, target, context)
+            env = GIT_WITHOUT_PROGRAMS if request.is_read_only else None
+            output = await _run(jobs, arguments, target, context, env)
         if before:
             noted = partial(steering_notes, arguments.command, before, target.path, notebook())
             lines = await run_sync(lambda: tuple(noted()), abandon_on_cancel=True)
@@ -165,7 +186,11 @@ def bash_tool(
 
 
 async def _run(
-    jobs: Jobs, arguments: BashArguments, target: Target, context: ToolContext
+    jobs: Jobs,
+    arguments: BashArguments,
+    target: Target,
+    context: ToolContext,
+    env: Mapping[str, str] | None,
 ) -> ToolOutput:
     def report(tail: str) -> None:
         context.progress(last_lines(tail))
@@ -175,6 +200,7 @@ async def _run(
         cwd=target.path,
         timeout_s=arguments.timeout,
         description=arguments.description,
+        env=env,
     ) as job:
         is_ended = await job.wait(arguments.patience_s, report)
         if not is_ended and not jobs.has_room:
@@ -200,17 +226,17 @@ def _folder(paths: PathPolicy, working_dir: str) -> Target:
     return target
 
 
-def _request(arguments: BashArguments, target: Target, *, call_id: str) -> PermissionRequest:
+def _request(
+    arguments: BashArguments, target: Target, paths: PathPolicy, call_id: str
+) -> PermissionRequest:
+    known = {"HOME": str(home_directory(os.environ)), "PWD": str(target.path)}
     note = "It runs on in the background when the turn has ended, until the kernel ends"
-    return PermissionRequest(
+    return command_request(
+        arguments.command,
+        read_command(arguments.command, known=known),
+        paths,
+        target,
         call_id=call_id,
-        tool="bash",
-        action="execute",
-        title="run",
-        paths=(target.path,) if target.is_outside else (),
-        is_outside=target.is_outside,
-        command=arguments.command,
-        cwd=target.path,
         notes=(note,) if arguments.run_in_background else (),
     )
 

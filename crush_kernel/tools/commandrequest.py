@@ -1,0 +1,212 @@
+"""What is asked before a command line runs: its parts, and where their paths really lead.
+
+Reading the line is pure (`permissions.shell`); here the disk is asked, since a word of a command
+can be a link, a pattern of names, or a folder that is not what it is called.
+"""
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from crush_kernel.errors import ToolError
+from crush_kernel.permissions.request import CommandPart, PermissionRequest
+from crush_kernel.permissions.shell.judgement import CommandReading, ReadPart, Word
+from crush_kernel.permissions.shell.reading import WRITES
+from crush_kernel.tools.gitconfig import repository_names_programs
+from crush_kernel.tools.paths import PathPolicy, Target
+
+MAX_MATCHES: Final = 1_000
+"""Names that a pattern may stand for; with more, nobody has looked at all of them."""
+
+HARMLESS: Final = frozenset(
+    map(Path, ("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero", "/dev/tty"))
+)
+"""Devices that keep nothing and tell nothing."""
+
+TREE: Final = "removes {} with all that is in it"
+UNKNOWN_TREE: Final = "removes files that only the shell knows"
+
+
+GIT_PROGRAMS: Final = "the configuration of this repository can have git run other programs"
+
+
+@dataclass(slots=True)
+class _Places:
+    """Where the paths of one part of a command line lead."""
+
+    reads: dict[Path, Target] = field(default_factory=dict[Path, Target])
+    writes: dict[Path, Target] = field(default_factory=dict[Path, Target])
+    redirects: dict[Path, Target] = field(default_factory=dict[Path, Target])
+    dangers: dict[str, None] = field(default_factory=dict[str, None])
+    is_certain: bool = True
+    """Whether it is known of all that is read, where it is."""
+
+    def add(self, kept: dict[Path, Target], found: tuple[Target, ...] | None) -> None:
+        """Note what a word leads to, `None` if that is not known."""
+        if found is None:
+            self.is_certain = False
+            return
+        kept.update({target.path: target for target in found if target.path not in HARMLESS})
+
+    def outside(self) -> Iterator[Path]:
+        """Yield the places outside the project."""
+        for target in (*self.reads.values(), *self.writes.values()):
+            if target.is_outside:
+                yield target.path
+
+
+def command_request(
+    command: str,
+    reading: CommandReading,
+    paths: PathPolicy,
+    folder: Target,
+    *,
+    call_id: str,
+    notes: tuple[str, ...] = (),
+) -> PermissionRequest:
+    """Return the question whether `command` may run in `folder`. Looks at the disk.
+
+    A line whose paths are not all known is never one that only reads.
+
+    Args:
+        command: the line.
+        reading: what it does.
+        paths: what is inside the project.
+        folder: where it starts.
+        call_id: of the call.
+        notes: what a person should know besides.
+    """
+    places = [_look_at(part, folder.path, paths) for part in reading.parts]
+    has_programs = reading.is_read_only and any(
+        _is_git(part) and repository_names_programs(_directory(part, folder.path) or folder.path)
+        for part in reading.parts
+    )
+    outside = dict.fromkeys(path for each in places for path in each.outside())
+    if folder.is_outside:
+        outside = {folder.path: None, **outside}
+    return PermissionRequest(
+        call_id=call_id,
+        tool="bash",
+        action="execute",
+        title="run",
+        paths=tuple(outside),
+        is_outside=bool(outside),
+        command=command,
+        cwd=folder.path,
+        parts=tuple(map(_shown, reading.parts, places)),
+        is_read_only=(
+            reading.is_read_only and all(each.is_certain for each in places) and not has_programs
+        ),
+        reads=_all(each.reads for each in places),
+        writes=_all(each.writes for each in places),
+        redirects=_all(each.redirects for each in places),
+        unnamed=tuple(reason for reason in reading.reasons if reason != WRITES),
+        dangers=tuple(dict.fromkeys(danger for each in places for danger in each.dangers)),
+        notes=(*notes, GIT_PROGRAMS) if has_programs else notes,
+    )
+
+
+def _is_git(part: ReadPart) -> bool:
+    name = part.words[0].text if part.words else None
+    return name is not None and Path(name).name == "git"
+
+
+def _all(found: Iterable[dict[Path, Target]]) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(path for each in found for path in each))
+
+
+def _shown(part: ReadPart, places: _Places) -> CommandPart:
+    judged = part.judgement
+    return CommandPart(
+        text=part.text,
+        argv=tuple(word.text for word in part.words),
+        does=judged.does,
+        is_read_only=judged.is_read_only,
+        reads=_named((*judged.reads, *part.reads)),
+        writes=_named((*judged.writes, *part.writes)),
+        is_outside=any(True for _ in places.outside()),
+        rule_words=judged.rule_words,
+    )
+
+
+def _named(words: Iterable[Word]) -> tuple[str, ...]:
+    return tuple(word.source if word.text is None else word.text for word in words)
+
+
+def _look_at(part: ReadPart, start: Path, paths: PathPolicy) -> _Places:
+    places = _Places()
+    judged = part.judgement
+    places.dangers.update(dict.fromkeys(judged.dangers))
+    base = _directory(part, start)
+    for word in judged.reads:
+        places.add(places.reads, _found(word, base, paths))
+    for word in judged.writes:
+        found = _found(word, base, paths)
+        places.add(places.writes, found)
+        if judged.removes_trees:
+            places.dangers.update(dict.fromkeys(_tree_dangers(found, paths)))
+    for words, kept in ((part.reads, places.reads), (part.writes, places.writes)):
+        for word in words:
+            found = _found(word, base, paths)
+            places.add(kept, found)
+            places.add(places.redirects, found)
+    if not judged.is_read_only:
+        for word in filter(_leads_away, part.words[1:]):
+            places.add(places.reads, _found(word, base, paths))
+    return places
+
+
+def _directory(part: ReadPart, start: Path) -> Path | None:
+    if part.directory is None:
+        return start
+    return None if part.directory.text is None else start / part.directory.text
+
+
+def _leads_away(word: Word) -> bool:
+    """Return whether `word` looks like a path that leads away from where the command runs.
+
+    Programs that are not known may do anything to it.
+    """
+    text = word.text or ""
+    return text.startswith(("/", "../")) and not any(map(str.isspace, text))
+
+
+def _found(word: Word, base: Path | None, paths: PathPolicy) -> tuple[Target, ...] | None:
+    """Return where `word` leads, `None` if that is not known."""
+    if word.text is None or (base is None and not word.text.startswith("/")):
+        return None
+    if word.text == "-":
+        return ()
+    whole = str(base / word.text) if base is not None else word.text
+    try:
+        if not word.has_glob:
+            return (paths.target(Path(whole)),)
+        # `Path.glob` leaves out what is hidden, and refuses a pattern that begins with a slash.
+        matches = glob.iglob(word.text, root_dir=base, include_hidden=True)  # noqa: PTH207
+        names = tuple(islice(matches, MAX_MATCHES + 1))
+        if len(names) > MAX_MATCHES:
+            return None
+        # Without a match the shell leaves the pattern as it is.
+        start = base or Path("/")
+        return tuple(paths.target(start / name) for name in names or (whole,))
+    except (ToolError, OSError, ValueError):
+        return None
+
+
+def _tree_dangers(found: tuple[Target, ...] | None, paths: PathPolicy) -> Iterator[str]:
+    """Yield why removing `found` with all that is in it cannot be left to a rule."""
+    if found is None:
+        yield UNKNOWN_TREE
+        return
+    for target in found:
+        is_above = paths.root.is_relative_to(target.path)
+        if target.is_outside or is_above or _is_repository(target.path, paths.root):
+            yield TREE.format(target.shown if not is_above else os.fspath(target.path))
+
+
+def _is_repository(path: Path, root: Path) -> bool:
+    return ".git" in path.relative_to(root).parts if path.is_relative_to(root) else False

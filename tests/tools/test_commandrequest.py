@@ -1,0 +1,176 @@
+"""What a command line asks for, on a real file system: what leads outside is never missed."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.rules import decide
+from crush_kernel.permissions.shell.reading import read_command
+from crush_kernel.tools.commandrequest import command_request
+from crush_kernel.tools.paths import PathPolicy
+
+
+@dataclass(frozen=True)
+class World:
+    """A project with links that lead out of it, and a home beside it."""
+
+    home: Path
+    project: Path
+
+    def asked(self, command: str, *, folder: str = ".") -> PermissionRequest:
+        paths = PathPolicy(root=self.project, cwd=self.project)
+        target = paths.resolve(folder)
+        known = {"HOME": str(self.home), "PWD": str(target.path)}
+        reading = read_command(command, known=known)
+        return command_request(command, reading, paths, target, call_id="c")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    home, project = tmp_path / "home", tmp_path / "project"
+    for folder in (home / ".ssh", tmp_path / "project-other", project / "src"):
+        folder.mkdir(parents=True)
+    subprocess.run(("git", "init", "-q", project), check=True)
+    (home / "secret.txt").write_text("secret")
+    (tmp_path / "project-other/x").write_text("secret")
+    (project / "a.txt").write_text("a")
+    (project / "src/b.py").write_text("b")
+    (project / "file-link").symlink_to(home / "secret.txt")
+    (project / "folder-link").symlink_to(home)
+    (project / "dangling").symlink_to(home / "not-there")
+    return World(home, project)
+
+
+def kind(request: PermissionRequest, mode: str = "default") -> str:
+    return decide(request, mode=mode, grants=frozenset()).kind  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat a.txt",
+        "ls -la src && git status",
+        "cd src && cat b.py ../a.txt",
+        "cat *.txt",
+        "grep -rn b src | head -5",
+        "cat < a.txt",
+        "ls nothing-there",
+        "find . -name '*.py'",
+    ],
+)
+def test_looking_inside_the_project_needs_no_question(world: World, command: str) -> None:
+    assert kind(world.asked(command)) == "allow"
+    assert kind(world.asked(command), "plan") == "allow"
+
+
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [
+        pytest.param("cat ~/secret.txt", "home/secret.txt", id="home"),
+        pytest.param('cat "$HOME/secret.txt"', "home/secret.txt", id="home by its variable"),
+        pytest.param("cat ../project-other/x", "project-other/x", id="name that begins alike"),
+        pytest.param("cat src/../../project-other/x", "project-other/x", id="up from within"),
+        pytest.param("cat file-link", "home/secret.txt", id="link to a file"),
+        pytest.param("cat file-l*", "home/secret.txt", id="link by a pattern"),
+        pytest.param("ls folder-link/", "home", id="link to a folder"),
+        pytest.param("cat folder-link/secret.txt", "home/secret.txt", id="through a link"),
+        pytest.param(
+            "cd folder-link && cat secret.txt", "home/secret.txt", id="after cd by a link"
+        ),
+        pytest.param("cat dangling", "home/not-there", id="dangling link"),
+        pytest.param("grep s < file-link", "home/secret.txt", id="redirection"),
+        pytest.param("timeout 5 cat ~/secret.txt", "home/secret.txt", id="wrapper"),
+        pytest.param("echo $(cat ~/secret.txt)", "home/secret.txt", id="substitution"),
+        pytest.param("sh -c 'cat ~/secret.txt'", "home/secret.txt", id="script"),
+        pytest.param("find -P folder-link/", "home", id="find"),
+        pytest.param("git diff --no-index a.txt ~/secret.txt", "home/secret.txt", id="git"),
+    ],
+)
+def test_reading_outside_is_asked_with_the_real_path(
+    world: World, command: str, where: str
+) -> None:
+    request = world.asked(command)
+    assert world.home.parent / where in request.paths
+    assert request.is_outside
+    assert [kind(request, mode) for mode in ("default", "accept-edits", "yolo")] == ["ask"] * 3
+
+
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [
+        pytest.param("echo x > ~/x", "home/x", id="redirection"),
+        pytest.param("echo x >> file-link", "home/secret.txt", id="redirection to a link"),
+        pytest.param("cp a.txt ~/", "home", id="cp"),
+        pytest.param("mv a.txt ../project-other/", "project-other", id="mv"),
+        pytest.param("tee ~/x < a.txt", "home/x", id="tee"),
+        pytest.param("touch folder-link/x", "home/x", id="through a link"),
+        pytest.param("sed -i s/a/b/ file-link", "home/secret.txt", id="sed"),
+        pytest.param("cd ~ && touch x", "home/x", id="after cd"),
+        pytest.param("python build.py ../project-other", "project-other", id="who knows"),
+    ],
+)
+def test_writing_outside_is_asked_in_every_mode(world: World, command: str, where: str) -> None:
+    request = world.asked(command)
+    assert world.home.parent / where in request.paths
+    assert [kind(request, mode) for mode in ("default", "accept-edits", "yolo")] == ["ask"] * 3
+    assert kind(request, "plan") == "deny"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf ~/.pi",
+        "rm -rf ~",
+        "rm -rf .",
+        'rm -rf "$PWD"',
+        "rm -rf ../project",
+        "rm -rf ..",
+        "rm -rf /",
+        "rm -rf .git",
+        "rm -rf folder-link/",
+        "rm -rf .git/objects",
+        "rm -rf $TARGET",
+        "find ~ -delete",
+        "true && nice rm -r ~/.pi",
+        "sh -c 'rm -rf ~/.pi'",
+        "cd / && rm -rf home",
+        "echo ~ | xargs rm -rf",
+    ],
+)
+def test_what_cannot_be_brought_back_is_dangerous(world: World, command: str) -> None:
+    request = world.asked(command)
+    assert request.dangers
+    assert kind(request, "yolo") == "ask"
+
+
+@pytest.mark.parametrize("command", ["rm -rf build", "rm -rf src", "rm a.txt", "touch x > y"])
+def test_what_stays_in_the_project_is_left_to_the_mode(world: World, command: str) -> None:
+    request = world.asked(command)
+    assert (request.dangers, request.is_outside) == ((), False)
+    assert kind(request) == "ask"
+    assert kind(request, "yolo") == "allow"
+
+
+def test_a_repository_that_names_programs_is_not_looked_at_unasked(world: World) -> None:
+    assert kind(world.asked("git status")) == "allow"
+    git = ("git", "-C", world.project)
+    subprocess.run((*git, "config", "core.fsmonitor", "touch pwned"), check=True)
+    request = world.asked("git status")
+    assert kind(request) == "ask"
+    assert "git run other programs" in request.notes[-1]
+    assert kind(world.asked("ls && cat a.txt")) == "allow"
+
+
+def test_a_command_in_a_folder_outside_is_asked(world: World) -> None:
+    assert kind(world.asked("ls")) == "allow"
+    assert kind(world.asked("ls", folder="folder-link")) == "ask"
+
+
+def test_a_pattern_for_very_many_names_is_not_known(world: World) -> None:
+    for number in range(1_001):
+        (world.project / f"src/{number}.txt").touch()
+    assert kind(world.asked("cat src/*.py")) == "allow"
+    assert kind(world.asked("cat src/*.txt")) == "ask"
