@@ -23,6 +23,7 @@
     │   ├── TokenLimitReached          the turn used more tokens than allowed
     │   ├── OutputLimitReached         the reply was cut off at the output limit
     │   ├── ReplyRefused               the provider's filter stopped the reply
+    │   ├── PromptBlocked              a hook of the user's stopped the prompt
     │   └── EmptyReply                 the model said nothing
     └── ToolError                      one tool call failed; the model reads why
         └── PermissionDenied           the user or the policy said no
@@ -166,6 +167,10 @@ class OutputLimitReached(TurnError):
 
 class ReplyRefused(TurnError):
     """The provider's content filter stopped the reply."""
+
+
+class PromptBlocked(TurnError):
+    """A hook of the user's stopped the prompt before it was sent."""
 
 
 class EmptyReply(TurnError):

@@ -30,6 +30,7 @@ from crush_kernel.agent.events import (
 )
 from crush_kernel.agent.jobnews import JobNews, last_job_number
 from crush_kernel.agent.models import Models
+from crush_kernel.agent.prompthooks import PromptHooks
 from crush_kernel.agent.steps import Limits
 from crush_kernel.agent.titling import Titling
 from crush_kernel.agent.toolbelt import SubAgentParts, ToolBelt
@@ -47,6 +48,8 @@ from crush_kernel.history.redaction import Redactor
 from crush_kernel.history.session import CellUpdate, Session
 from crush_kernel.history.summary import is_summary
 from crush_kernel.history.usermark import user_mark
+from crush_kernel.hooks.hooks import Hooks
+from crush_kernel.hooks.payload import Situation
 from crush_kernel.messages import Message, Text
 from crush_kernel.permissions.gate import Gate
 from crush_kernel.prompt.prompts import Prompts, open_prompts
@@ -92,6 +95,9 @@ class Runtime:
     rewind: Rewind
     tracker: ReadTracker
     """What the model has seen of files."""
+    hooks: Hooks
+    """Those that are configured; `hooks.hooks` may be set at any time."""
+    prompt_hooks: PromptHooks
 
     async def load(self, cell_id: str) -> None:
         """Have the notebook's file tell what it holds, unless that is known.
@@ -148,7 +154,7 @@ class Runtime:
             named = text if skill is None else f"/{skill.name} {text}".strip()
             async with self.rewind.turn():
                 watched = self._titling(named, watcher, is_watched=is_watched)
-                await self._prompt(text, watched, skill)
+                await self._prompt(text, watched, skill, named=named)
         finally:
             self.job_news.end_turn()
             self.prompts.end_turn()
@@ -186,16 +192,24 @@ class Runtime:
 
     async def system_prompt(self) -> SystemPrompt:
         """Return the prompt for a request of the running turn that is sent now."""
-        return _reminding(await self.prompts.system_prompt(), self.job_news.said)
+        prompt = _reminding(await self.prompts.system_prompt(), self.job_news.said)
+        return _reminding(prompt, self.prompt_hooks.reminder)
 
-    async def _prompt(self, text: str, watcher: Watcher, skill: Skill | None) -> None:
+    async def _prompt(
+        self, text: str, watcher: Watcher, skill: Skill | None, *, named: str
+    ) -> None:
         model = await self.models.in_use()
         watcher = Watcher(partial(self._tell, watcher.emit), watcher.asker)
+        added = await self.prompt_hooks.let_pass(
+            named, has_history=bool(self.agent.conversation.context), emit=watcher.emit
+        )
         permit = self.agent.permission_for(watcher)
         parts = await self.attachments.load(text, permit=permit)
         if skill is not None:
             asked = invocation(skill.text, location=skill.location, arguments=text)
             parts = (Text(asked), *parts[1:])
+        if added:
+            parts = (*parts, Text(f"\n\n{added}"))
         (message,) = self.session.redactor.redact_messages((Message("user", parts),))
         for notice in self.session.take_notices():
             watcher.emit(Notice(notice))
@@ -307,11 +321,12 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             ),
             subagents=SubAgentParts(prompts, data),
         )
+        hooks = Hooks(shell, cwd=paths.cwd, situation=lambda: _situation(runtime))
         runtime = Runtime(
             settings=settings,
             paths=paths,
             models=models,
-            agent=_agent(settings, belt, session, system_prompt, models),
+            agent=_agent(settings, belt, session, system_prompt, models, hooks=hooks),
             shell=shell,
             jobs=jobs,
             attachments=Attachments(paths, belt.tracker),
@@ -323,6 +338,8 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             job_news=job_news,
             rewind=Rewind(paths, journal.file_history, worktree, lambda: session.id),
             tracker=belt.tracker,
+            hooks=hooks,
+            prompt_hooks=PromptHooks(hooks),
         )
         tasks.start_soon(runtime.warm_up)
         try:
@@ -399,6 +416,8 @@ def _agent(
     session: Session,
     system_prompt: Callable[[], Awaitable[SystemPrompt]],
     models: Models,
+    *,
+    hooks: Hooks,
 ) -> Agent:
     return Agent(
         tools=belt.for_agent(),
@@ -408,4 +427,16 @@ def _agent(
         limits=limits_of(settings),
         summarizes=not settings.disables_summaries,
         open_model=models.beside,
+        hooks=hooks,
+    )
+
+
+def _situation(runtime: Runtime) -> Situation:
+    notebook = runtime.session.notebook
+    return Situation(
+        session_id=runtime.session.id,
+        cwd=str(runtime.paths.cwd),
+        project=str(runtime.paths.root),
+        transcript_path=str(notebook) if notebook else "",
+        mode=runtime.agent.gate.mode,
     )

@@ -1,7 +1,6 @@
 """The hooks of one kernel, by what happens: a call, its result, a prompt, an end, a beginning."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
@@ -21,13 +20,6 @@ from crush_kernel.shell.runner import Shell
 
 Source = Literal["startup", "resume"]
 """Whether a notebook begins, or goes on in another kernel."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Beginning:
-    """What the hooks of the beginning have said."""
-
-    said: Verdict
 
 
 class Hooks:
@@ -52,7 +44,6 @@ class Hooks:
         self._runner: Final = Runner(shell, cwd)
         self._situation = situation
         self._by_event: dict[HookEvent, tuple[Hook, ...]] = {}
-        self._beginning: _Beginning | None = None
         self.hooks = hooks
 
     @property
@@ -102,13 +93,8 @@ class Hooks:
         return await self._ask_all("Stop", {"stop_hook_active": is_again})
 
     async def began(self, source: Source) -> Verdict:
-        """Return what hooks say of the beginning of the session; they run once.
-
-        Cancelled, they run again the next time.
-        """
-        if self._beginning is None:
-            self._beginning = _Beginning(await self._ask_all("SessionStart", {"source": source}))
-        return self._beginning.said
+        """Return what hooks say of a session that begins."""
+        return await self._ask_all("SessionStart", {"source": source})
 
     def _concerned(self, event: HookEvent, tool: str) -> tuple[Concerned, ...]:
         hooks = self._by_event.get(event)
