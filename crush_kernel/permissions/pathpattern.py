@@ -16,6 +16,7 @@ from crush_kernel.permissions.commandpattern import BadRule, Match
 Base = Literal["project", "root", "home"]
 
 _OPEN: Final = re.compile(r"(?<!\\)[*?\[]")
+_BLANKS: Final = " \t\r\n"
 _UP: Final = re.compile(r"(^|/)\.\.(/|$)")
 
 
@@ -135,14 +136,15 @@ def parse_path(text: str) -> PathPattern:
 def quoted_path(text: str) -> str:
     r"""Return `text`, a path, as the pattern of it and of what is below it alone."""
     quoted = re.sub(r"[\\*?\[\]!#]", r"\\\g<0>", text)
-    return quoted[:-1] + "\\ " if quoted.endswith(" ") else quoted
+    return f"{quoted[:-1]}\\ " if quoted.endswith(" ") else quoted
 
 
 def _trimmed(text: str) -> str:
     """Return `text` without outer spaces, but for one that is escaped."""
-    bare = text.strip()
+    text = text.lstrip(_BLANKS)
+    bare = text.rstrip(_BLANKS)
     is_escaped = (len(bare) - len(bare.rstrip("\\"))) % 2 == 1
-    return f"{bare} " if is_escaped and text.rstrip("\t\n") != bare else bare
+    return text[: len(bare) + is_escaped]
 
 
 def _based(text: str) -> tuple[Base, str]:
