@@ -4,6 +4,9 @@ Pure. Of a record the tools that were called may not be there any more, so that 
 are told in short without asking them.
 """
 
+import json
+from dataclasses import replace
+
 from crush_kernel.kernel.render import CallFacts
 from crush_kernel.messages import ToolCall, ToolResult, object_in
 
@@ -19,12 +22,21 @@ def recorded_call(call: ToolCall, result: ToolResult | None) -> CallFacts:
     permission = "" if result is None else str(result.metadata.get("permission") or "")
     return CallFacts(
         name=call.name,
-        summary=_summary(call),
+        summary=_summary(call if result is None else made(call, result)),
         state="interrupted" if result is None else "done",
         result=result,
         permission=permission,
         is_denied="denied" in permission,
     )
+
+
+def made(call: ToolCall, result: ToolResult) -> ToolCall:
+    """Return `call` as it was made, with the input that hooks gave it if they changed it."""
+    hook = result.metadata.get("hook")
+    effective = hook.get("effective_input") if isinstance(hook, dict) else None
+    if not isinstance(effective, dict):
+        return call
+    return replace(call, input=json.dumps(effective, ensure_ascii=False))
 
 
 def _summary(call: ToolCall) -> str:

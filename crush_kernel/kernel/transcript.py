@@ -12,6 +12,7 @@ from typing import Literal
 
 from crush_kernel.agent.events import (
     Event,
+    HookTold,
     Notice,
     PermissionSettled,
     ReasoningAdded,
@@ -27,6 +28,7 @@ from crush_kernel.agent.events import (
     ToolCallWritten,
     ToolFinished,
     ToolProgressed,
+    ToolRewritten,
     ToolStarted,
     TurnFinished,
 )
@@ -241,16 +243,15 @@ class Transcript:
                 self._phase, self._writing, self._retrying = "writing", name, None
             case ToolStarted():
                 self._start(event, now)
-            case ToolProgressed(call_id=call_id, tail=tail):
-                if call := self._calls.get(call_id):
-                    call.tail = tail
+            case ToolRewritten() | ToolProgressed():
+                self._change(event)
             case PermissionSettled():
                 self._permit(event, now)
             case ToolFinished():
                 self._finish(event)
             case StepFinished():
                 self._begin_reply("acting")
-            case Notice(text=text):
+            case Notice(text=text) | HookTold(text=text):
                 self.add(render.notice(text))
             case SummaryStarted():
                 self._begin_reply("thinking")
@@ -440,6 +441,14 @@ class Transcript:
         self._phase = "acting"
         self._calls[event.call_id] = call
         self._items.append(call)
+
+    def _change(self, event: ToolRewritten | ToolProgressed) -> None:
+        if call := self._calls.get(event.call_id):
+            match event:
+                case ToolRewritten(summary=summary):
+                    call.summary = summary
+                case ToolProgressed(tail=tail):
+                    call.tail = tail
 
     def _steer(self, text: str) -> None:
         if text in self._queued:
