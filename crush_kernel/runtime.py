@@ -51,12 +51,13 @@ from crush_kernel.history.usermark import user_mark
 from crush_kernel.hooks.hooks import Hooks
 from crush_kernel.hooks.payload import Situation
 from crush_kernel.messages import Message, Text
-from crush_kernel.permissions.gate import Gate
+from crush_kernel.permissions.shell.reading import read_command
 from crush_kernel.prompt.prompts import Prompts, open_prompts
 from crush_kernel.prompt.skills import Skill
 from crush_kernel.prompt.skilltext import invocation
 from crush_kernel.prompt.system import SystemPrompt
 from crush_kernel.providers.selection import Providers
+from crush_kernel.safety import Safety, open_safety
 from crush_kernel.shell.jobs import Jobs
 from crush_kernel.shell.runner import Shell
 from crush_kernel.tools.attachments import Attachments
@@ -95,8 +96,8 @@ class Runtime:
     rewind: Rewind
     tracker: ReadTracker
     """What the model has seen of files."""
-    hooks: Hooks
-    """Those that are configured; `hooks.hooks` may be set at any time."""
+    safety: Safety
+    """What was said about what may be done."""
     prompt_hooks: PromptHooks
 
     async def load(self, cell_id: str) -> None:
@@ -256,6 +257,7 @@ class Runtime:
     async def warm_up(self) -> None:
         """Do ahead what the first turn would do: compile, import the SDK, open the client."""
         await anyio.to_thread.run_sync(self.session.redactor.redact, "")
+        await anyio.to_thread.run_sync(read_command, "true")
         try:
             await self.models.in_use()
         except CrushKernelError:
@@ -277,12 +279,14 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
     session = Session(journal=journal, redactor=redactor, notebook=path_told(environ))
     clean = partial(redacted_so_far, redactor=redactor)
     models = Models(Providers(settings, state))
+    safety = await anyio.to_thread.run_sync(partial(open_safety, settings, paths, data=data))
     async with (
         Shell(settings.environ, clean=clean) as shell,
         Jobs(
             shell,
             open_stream=partial(RedactedStream, redactor),
             last_used=lambda: last_job_number(session.conversation.everything),
+            sandbox=safety.sandbox,
         ) as jobs,
         anyio.create_task_group() as tasks,
     ):
@@ -316,17 +320,21 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
                     skills=prompts.found_skills,
                     agents=prompts.found_agents,
                     jobs=jobs,
+                    config_files=tuple(str(file.path) for file in safety.trust.files.files),
+                    disabled_tools=tuple(safety.disabled_tools),
                 ),
                 redact=redactor.redact,
             ),
             subagents=SubAgentParts(prompts, data),
+            disabled=safety.disabled_tools,
         )
         hooks = Hooks(shell, cwd=paths.cwd, situation=lambda: _situation(runtime))
+        safety.run_hooks(hooks)
         runtime = Runtime(
             settings=settings,
             paths=paths,
             models=models,
-            agent=_agent(settings, belt, session, system_prompt, models, hooks=hooks),
+            agent=_agent(settings, belt, session, system_prompt, models, safety=safety),
             shell=shell,
             jobs=jobs,
             attachments=Attachments(paths, belt.tracker),
@@ -338,7 +346,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             job_news=job_news,
             rewind=Rewind(paths, journal.file_history, worktree, lambda: session.id),
             tracker=belt.tracker,
-            hooks=hooks,
+            safety=safety,
             prompt_hooks=PromptHooks(hooks),
         )
         tasks.start_soon(runtime.warm_up)
@@ -417,17 +425,17 @@ def _agent(
     system_prompt: Callable[[], Awaitable[SystemPrompt]],
     models: Models,
     *,
-    hooks: Hooks,
+    safety: Safety,
 ) -> Agent:
     return Agent(
         tools=belt.for_agent(),
-        gate=Gate(settings.permission_mode),
+        gate=safety.gate,
         system_prompt=system_prompt,
         conversation=session.conversation,
         limits=limits_of(settings),
         summarizes=not settings.disables_summaries,
         open_model=models.beside,
-        hooks=hooks,
+        hooks=safety.hooks,
     )
 
 

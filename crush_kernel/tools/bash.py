@@ -22,6 +22,7 @@ from crush_kernel.shell.command import encode_command
 from crush_kernel.shell.jobs import Job, Jobs
 from crush_kernel.shell.output import MAX_TEXT_BYTES
 from crush_kernel.shell.runner import CommandResult
+from crush_kernel.shell.sandbox import NOTE as SANDBOX_NOTE
 from crush_kernel.tools.base import (
     Arguments,
     Tool,
@@ -154,7 +155,8 @@ def bash_tool(
         if arguments.run_in_background:
             jobs.require_room()
         watch.expect()
-        request = await run_sync(_request, arguments, target, paths, context.call_id)
+        notes = tuple(_asked_notes(arguments, is_confined=jobs.sandbox is not None))
+        request = await run_sync(_request, arguments, target, paths, context.call_id, notes)
         await context.permit(request)
         if _folder(paths, arguments.working_dir) != target:
             raise ToolError(f"{target.shown} was replaced while permission was asked. Try again.")
@@ -227,18 +229,22 @@ def _folder(paths: PathPolicy, working_dir: str) -> Target:
 
 
 def _request(
-    arguments: BashArguments, target: Target, paths: PathPolicy, call_id: str
+    arguments: BashArguments,
+    target: Target,
+    paths: PathPolicy,
+    call_id: str,
+    notes: tuple[str, ...],
 ) -> PermissionRequest:
     known = {"HOME": str(home_directory(os.environ)), "PWD": str(target.path)}
-    note = "It runs on in the background when the turn has ended, until the kernel ends"
-    return command_request(
-        arguments.command,
-        read_command(arguments.command, known=known),
-        paths,
-        target,
-        call_id=call_id,
-        notes=(note,) if arguments.run_in_background else (),
-    )
+    reading = read_command(arguments.command, known=known)
+    return command_request(arguments.command, reading, paths, target, call_id=call_id, notes=notes)
+
+
+def _asked_notes(arguments: BashArguments, *, is_confined: bool) -> Iterator[str]:
+    if arguments.run_in_background:
+        yield "It runs on in the background when the turn has ended, until the kernel ends"
+    if is_confined:
+        yield SANDBOX_NOTE
 
 
 def _background(job: Job, arguments: BashArguments) -> ToolOutput:

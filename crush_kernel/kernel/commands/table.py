@@ -134,7 +134,8 @@ async def _status(call: CommandCall) -> str:
         ("ipykernel", f"{version('ipykernel')} · ipywidgets {version('ipywidgets')}"),
     )
     table = "\n".join(f"| {name} | {value} |" for name, value in rows)
-    notes = "".join(f"\n- {escape(warning)}" for warning in runtime.settings.warnings)
+    warnings = (*runtime.settings.warnings, *runtime.safety.warnings)
+    notes = "".join(f"\n- {escape(warning)}" for warning in warnings)
     return f"| | |\n|---|---|\n{table}\n{notes}"
 
 
