@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from crush_kernel.agent.events import (
     Event,
+    HookTold,
     Notice,
     PermissionSettled,
     ReplyDropped,
@@ -19,24 +20,30 @@ from crush_kernel.agent.events import (
     TextAdded,
     TodosChanged,
     ToolFinished,
+    ToolRewritten,
     ToolStarted,
 )
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.history.todos import Todo
-from crush_kernel.kernel import questiontext, render, subagentcard
+from crush_kernel.kernel import (
+    permissionlines,
+    permissiontext,
+    plantext,
+    questiontext,
+    render,
+    subagentcard,
+)
 from crush_kernel.kernel.markdown import visible
 from crush_kernel.kernel.render import CallFacts, FooterFacts
+from crush_kernel.kernel.ruleoffer import RuleOffer
 from crush_kernel.kernel.slots import Publish
 from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.tools.plan import KeepPlanning, Plan, Verdict
 from crush_kernel.tools.question import DISMISSED, Answered, Given, QuestionForm, Unanswered
 
 INTERVAL_S = 0.05
 DIFF_LINES = 40
-QUESTION_LINES = 2000
-"""Of a diff that is asked about, as good as all; a console can be scrolled."""
-
-PROMPT = "Allow? [y] once  [s] for this session  [n] no, or say why not: "
 
 
 class ConsoleDisplay:
@@ -58,6 +65,10 @@ class ConsoleDisplay:
         self._calls: dict[str, ToolStarted] = {}
         self._words: dict[str, PermissionSettled] = {}
         self._todos: tuple[Todo, ...] = ()
+        self._keyboard = asyncio.Lock()
+        """Held by what is asked: there is one keyboard."""
+        self._withdrawn: set[str] = set()
+        """Calls whose question stands there, though nobody needs an answer any more."""
 
     def start(self) -> None:
         """Show nothing: there is no line to take back."""
@@ -65,7 +76,7 @@ class ConsoleDisplay:
     def say(self, text: str, *, is_heard: bool) -> None:
         """Show nothing: a console has no place where something could be said meanwhile."""
 
-    def on_event(self, event: Event) -> None:  # noqa: C901 - one arm per event
+    def on_event(self, event: Event) -> None:  # noqa: C901, PLR0912 - one arm per event
         """Show `event` if it is worth a line."""
         match event:
             case TextAdded(text=text):
@@ -74,14 +85,16 @@ class ConsoleDisplay:
                 self._calls[event.call_id] = event
                 self._line(f"● {render.short(event.name)} {render.short(event.summary)}".rstrip())
             case PermissionSettled():
-                self._words[event.request.call_id] = event
+                self._settled(event)
             case ToolFinished():
                 self._finished(event)
             case ReplyDropped():
                 self._line("[the reply broke off; it is made anew]")
             case Retrying():
                 self._line(visible(render.countdown(event, event.delay_s)))
-            case Notice(text=text):
+            case ToolRewritten(summary=summary):
+                self._line(f"  ├ now {render.short(summary)}")
+            case HookTold(text=text) | Notice(text=text):
                 self._line(visible(text))
             case SummaryStarted():
                 self._line("[summarizing the conversation…]")
@@ -94,28 +107,61 @@ class ConsoleDisplay:
             case _:
                 pass
 
-    async def ask(self, request: PermissionRequest) -> Answer:
-        """Ask on the keyboard. Whatever is no clear yes is a no, and is passed on as the reason."""
-        for line in _question(request):
-            self._line(line)
-        self._flush()
-        try:
-            line = (await self._read_line(PROMPT)).strip()
-        except EOFError:
-            return Answer("deny", "nobody answered")
-        word, _, rest = line.partition(" ")
-        match word.lower():
-            case "y" | "yes":
-                return Answer("deny", line) if rest else Answer("once")
-            case "s" | "session":
-                return Answer("deny", line) if rest else Answer("session")
-            case "n" | "no":
-                return Answer("deny", rest.strip())
-            case _:
-                return Answer("deny", line)
+    async def ask(self, request: PermissionRequest, offer: RuleOffer | None) -> Answer:
+        """Ask on the keyboard, one thing at a time.
+
+        Whatever is no clear yes is a no, and is passed on as the reason. Cancelling withdraws the
+        question: one that has not been put yet is not put any more.
+        """
+        async with self._keyboard:
+            for line in permissionlines.question(request):
+                self._line(line)
+            self._flush()
+            try:
+                return await self._answer(request, offer)
+            except EOFError:
+                return Answer("deny", "nobody answered")
+            except asyncio.CancelledError:
+                self._withdrawn.add(request.call_id)
+                raise
+
+    async def _answer(self, request: PermissionRequest, offer: RuleOffer | None) -> Answer:
+        prompt = permissionlines.prompt(offer)
+        while True:
+            line = await self._read_line(prompt)
+            answer = permissionlines.answer_in(line, has_offer=offer is not None)
+            if isinstance(answer, Answer):
+                return answer
+            if offer is not None and (answer := await self._always(offer)) is not None:
+                self._line(permissiontext.answer_line(request, answer))
+                return answer
+
+    async def _always(self, offer: RuleOffer) -> Answer | None:
+        """Return the rules that are to be kept, `None` if they are not."""
+        rules = offer.proposed
+        while True:
+            for line in permissionlines.rules(rules):
+                self._line(line)
+            self._flush()
+            said = (await self._read_line(permissionlines.SCOPE_PROMPT)).strip()
+            match permissionlines.scope_in(said):
+                case "back":
+                    return None
+                case None:
+                    written = permissionlines.rules_in(said)
+                    if problem := offer.problem(written):
+                        self._line(visible(problem))
+                    else:
+                        rules = written
+                case scope:
+                    return Answer("always", rules=rules, scope=scope)
 
     async def ask_questions(self, form: QuestionForm) -> Answered | Unanswered:
         """Ask on the keyboard, one question after the other; the end of input dismisses all."""
+        async with self._keyboard:
+            return await self._ask_all(form)
+
+    async def _ask_all(self, form: QuestionForm) -> Answered | Unanswered:
         for line in questiontext.heading_lines(form):
             self._line(line)
         total = len(form.questions)
@@ -130,6 +176,24 @@ class ConsoleDisplay:
                 return DISMISSED
             given.append(questiontext.answer_in(question, answer))
         return Answered(tuple(given))
+
+    async def review_plan(self, plan: Plan) -> Verdict:
+        """Show `plan` and ask on the keyboard; the end of input keeps planning."""
+        async with self._keyboard:
+            for line in plantext.lines(plan):
+                self._line(line)
+            self._flush()
+            try:
+                return plantext.verdict_in(await self._read_line(plantext.PROMPT))
+            except EOFError:
+                return KeepPlanning()
+
+    def _settled(self, event: PermissionSettled) -> None:
+        call_id = event.request.call_id
+        self._words[call_id] = event
+        if call_id in self._withdrawn:
+            self._withdrawn.discard(call_id)
+            self._line(f"[{permissiontext.settled_line(event)}; the prompt above asks nothing]")
 
     def fail(self, error: CrushKernelError) -> None:
         """Show what went wrong."""
@@ -177,7 +241,7 @@ class ConsoleDisplay:
         self._line("  └ " + " · ".join(filter(None, words)))
         diff = event.result.metadata.get("diff")
         if isinstance(diff, str) and diff:
-            for line in _first_lines(diff, DIFF_LINES):
+            for line in permissionlines.first_lines(diff, DIFF_LINES):
                 self._line(f"    {line}")
 
     def _line(self, text: str) -> None:
@@ -199,24 +263,3 @@ class ConsoleDisplay:
         self._text.clear()
         if text:
             self._publish("stream", {"name": "stdout", "text": text})
-
-
-def _question(request: PermissionRequest) -> list[str]:
-    lines = [visible(f"{render.behalf(request)}{request.tool} wants to {request.title}")]
-    # What bash reads is no line end must not look like one.
-    command = visible(request.command.replace("\r", "⟨U+000D⟩"))
-    lines.extend(f"  {line}" for line in command.split("\n") if line)
-    lines.extend(f"  {line}" for line in _first_lines(request.diff, QUESTION_LINES))
-    if request.is_outside:
-        paths = ", ".join(visible(str(path)) for path in request.paths)
-        lines.append(f"  outside the project: {paths}")
-    lines.extend(f"  {visible(note)}" for note in request.notes)
-    if request.cwd is not None:
-        lines.append(f"  in {visible(str(request.cwd))}")
-    return lines
-
-
-def _first_lines(diff: str, limit: int) -> list[str]:
-    lines = visible(diff).strip("\n").split("\n") if diff else []
-    rest = len(lines) - limit
-    return lines if rest <= 0 else [*lines[:limit], f"[… {rest} more lines …]"]

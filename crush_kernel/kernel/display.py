@@ -12,17 +12,27 @@ import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar
 
-from crush_kernel.agent.events import Event, ReasoningAdded, ReplyDropped, TextAdded
+from crush_kernel.agent.events import (
+    Event,
+    PermissionSettled,
+    ReasoningAdded,
+    ReplyDropped,
+    TextAdded,
+)
 from crush_kernel.errors import CrushKernelError
-from crush_kernel.kernel import render
+from crush_kernel.kernel import permissiontext, render
 from crush_kernel.kernel.console import ConsoleDisplay
 from crush_kernel.kernel.render import FooterFacts
+from crush_kernel.kernel.ruleoffer import RuleOffer
 from crush_kernel.kernel.slots import Publish, Slots
 from crush_kernel.kernel.transcript import Transcript
+from crush_kernel.kernel.turnstile import REST_S, Turnstile
 from crush_kernel.permissions.gate import Answer, DenyAll
 from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.tools.plan import Plan, Verdict
 from crush_kernel.tools.question import Answered, Nobody, QuestionForm, Unanswered
 
 if TYPE_CHECKING:
@@ -40,8 +50,8 @@ HEADLESS_INTERVAL_S = 5.0
 CARD_AFTER_S = 0.15
 """How long a call runs before it gets a widget: most are done by then."""
 TICK_S = 1.0
-REST_S = 0.5
-"""Between an answer and the next question, so that a double click does not answer both."""
+WITHDRAWN = "no answer needed any more"
+"""Said of a question that something else has settled, until it is known what."""
 
 
 class TurnDisplay:
@@ -104,13 +114,24 @@ class TurnDisplay:
         if not self._is_over:
             self._writer.say(text, is_heard=is_heard)
 
-    async def ask(self, request: PermissionRequest) -> Answer:
-        """Return what the user says to `request`; cancelling withdraws the question."""
-        return await self._writer.ask(request)
+    async def ask(self, request: PermissionRequest, offer: RuleOffer | None = None) -> Answer:
+        """Return what the user says to `request`; cancelling withdraws the question.
+
+        Several may be asked at the same time.
+
+        Args:
+            request: what is wanted, without secrets.
+            offer: what can be allowed for good, if anything.
+        """
+        return await self._writer.ask(request, offer)
 
     async def ask_questions(self, form: QuestionForm) -> Answered | Unanswered:
         """Return what the user says to `form`; cancelling withdraws it."""
         return await self._writer.ask_questions(form)
+
+    async def review_plan(self, plan: Plan) -> Verdict:
+        """Return what the user says to `plan`; cancelling withdraws it."""
+        return await self._writer.review_plan(plan)
 
     def fail(self, error: CrushKernelError) -> None:
         """Show what went wrong; `finish` must follow."""
@@ -134,6 +155,19 @@ class TurnDisplay:
         if not self._is_over:
             self._is_over = True
             self._writer.finish(facts, record)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A card, and the call that waits for it."""
+
+    card: "WaitingCard"
+    call_id: str
+    until: float | None = None
+    """Until when it is still shown, by the loop's clock; `None` while it is open."""
+
+    def is_past(self, now: float) -> bool:
+        return self.until is not None and self.until <= now
 
 
 class _SlotDisplay:
@@ -167,8 +201,8 @@ class _SlotDisplay:
         self._card: LiveCard | None = None
         self._steering: SteeringBox | None = None
         """Kept from card to card, with what was typed so far."""
-        self._questions: list[WaitingCard] = []
-        self._answered = float("-inf")
+        self._asked: list[_Asked] = []
+        self._turnstile = Turnstile(loop.time)
         self._is_over = False
 
     def start(self) -> None:
@@ -185,6 +219,8 @@ class _SlotDisplay:
             self._slots.drop(self._transcript.drop())
         else:
             self._transcript.feed(event, self._clock())
+            if type(event) is PermissionSettled:
+                self._settled(event)
         if not self._is_touched:
             self._touch()
 
@@ -195,41 +231,66 @@ class _SlotDisplay:
             self._transcript.add(render.unsent(text))
         self._touch()
 
-    async def ask(self, request: PermissionRequest) -> Answer:
-        await asyncio.sleep(max(0.0, self._answered + REST_S - self._loop.time()))
+    async def ask(self, request: PermissionRequest, offer: RuleOffer | None) -> Answer:
+        await self._rest()
         if not self._is_watched or self._is_over:
             return await DenyAll().ask(request)
-        from crush_kernel.kernel.widgets import PermissionCard  # noqa: PLC0415 - see above
+        from crush_kernel.kernel.permissioncard import (  # noqa: PLC0415 - see above
+            PermissionCard,
+        )
 
-        card = self._in_cell(PermissionCard, request)
+        card = self._in_cell(PermissionCard, request, offer, self._turnstile)
         with self._waiting(card, request.call_id):
             return await card.answer()
 
     async def ask_questions(self, form: QuestionForm) -> Answered | Unanswered:
-        await asyncio.sleep(max(0.0, self._answered + REST_S - self._loop.time()))
+        await self._rest()
         if not self._is_watched or self._is_over:
             return await Nobody().ask_questions(form)
         from crush_kernel.kernel.questioncard import QuestionCard  # noqa: PLC0415 - see above
 
-        card = self._in_cell(QuestionCard, form)
+        card = self._in_cell(QuestionCard, form, self._turnstile)
         with self._waiting(card, form.call_id):
             return await card.answer()
 
+    async def review_plan(self, plan: Plan) -> Verdict:
+        await self._rest()
+        if not self._is_watched or self._is_over:
+            return await Nobody().review_plan(plan)
+        from crush_kernel.kernel.plancard import PlanCard  # noqa: PLC0415 - see above
+
+        card = self._in_cell(PlanCard, plan, self._turnstile)
+        with self._waiting(card, plan.call_id):
+            return await card.answer()
+
+    async def _rest(self) -> None:
+        """Let no card come up under a pointer that may be about to press twice."""
+        # Once is enough: a card that comes up after another answer lets no press through either.
+        await asyncio.sleep(self._turnstile.rest_s)
+
     @contextmanager
     def _waiting(self, card: "WaitingCard", call_id: str) -> Generator[None]:
-        """Show `card`, which the call waits for, during the block."""
-        self._questions.append(card)
+        """Show `card`, which the call waits for, during the block, and a moment longer."""
+        asked = _Asked(card, call_id)
+        self._asked.append(asked)
         self._transcript.wait(call_id, is_waiting=True)
         self._touch()
         try:
             yield
         finally:
-            self._answered = self._loop.time()
-            self._questions.remove(card)
+            asked.until = self._loop.time() + REST_S
             self._transcript.wait(call_id, is_waiting=False)
-            if not self._is_over:
-                self._in_cell(self._update)
-            card.close()
+            if self._is_over:
+                card.close()
+            else:
+                self._in_cell(card.settle, WITHDRAWN)
+                self._touch()
+
+    def _settled(self, event: PermissionSettled) -> None:
+        """Have the card that was withdrawn by something say by what."""
+        for asked in self._asked:
+            if asked.call_id == event.request.call_id and asked.until is not None:
+                self._in_cell(asked.card.settle, permissiontext.settled_line(event))
 
     def fail(self, error: CrushKernelError) -> None:
         self._transcript.add(render.failure(error))
@@ -251,8 +312,8 @@ class _SlotDisplay:
             self._close_card()
             if self._steering is not None:
                 self._steering.close()
-            for card in self._questions:
-                card.close()
+            for asked in self._asked:
+                asked.card.close()
 
     def _in_cell(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return self._context.copy().run(call, *args, **kwargs)
@@ -278,6 +339,8 @@ class _SlotDisplay:
         """Bring the outputs up to date."""
         self._cancel_timer()
         self._is_touched = False
+        settled = [asked for asked in self._asked if asked.is_past(self._loop.time())]
+        self._asked = [asked for asked in self._asked if asked not in settled]
         self._updated = self._loop.time()
         now = self._clock()
         self._slots.keep(self._transcript.settle())
@@ -288,10 +351,12 @@ class _SlotDisplay:
         else:
             self._slots.show(self._transcript.live(now))
             self._close_card()
+        for asked in settled:
+            asked.card.close()
         self._plan(now)
 
     def _needs_card(self, now: float) -> bool:
-        return bool(self._questions) or any(
+        return bool(self._asked) or any(
             call.is_running and now - call.started >= CARD_AFTER_S
             for call in self._transcript.calls()
         )
@@ -303,10 +368,14 @@ class _SlotDisplay:
             if self._steering is None and self._say is not None:
                 self._steering = SteeringBox(self._say)
             self._card = LiveCard(self._stop_tool, steering=self._steering)
-        rows = [call.row(now) for call in self._transcript.calls() if not call.is_asked_about]
+        # What stands on a card stands there alone, also while it is settled.
+        on_cards = {asked.call_id for asked in self._asked}
+        rows = [c.row(now) for c in self._transcript.calls() if c.call_id not in on_cards]
         todos = render.todo_rows(self._transcript.todos)
-        self._card.show(rows, self._questions, todos=todos, queued=self._transcript.queued)
-        fallback = [*self._transcript.live(now), *(each.fallback for each in self._questions)]
+        cards = [asked.card for asked in self._asked]
+        self._card.show(rows, cards, todos=todos, queued=self._transcript.queued)
+        waiting = [asked.card.fallback for asked in self._asked if asked.until is None]
+        fallback = [*self._transcript.live(now), *waiting]
         self._slots.show(fallback, view=self._card.view())
 
     def _close_card(self) -> None:
@@ -328,6 +397,9 @@ class _SlotDisplay:
         )
         if is_ticking:
             waits.append(TICK_S)
+        waits += [
+            asked.until - self._loop.time() for asked in self._asked if asked.until is not None
+        ]
         if waits:
             # Later than now in any case, however the difference was rounded.
             self._wake(self._loop.time() + max(min(waits), 0.001))

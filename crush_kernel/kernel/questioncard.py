@@ -24,16 +24,10 @@ from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
 )
 
 from crush_kernel.kernel import questiontext
+from crush_kernel.kernel.cardframe import CardFrame
 from crush_kernel.kernel.markdown import visible
-from crush_kernel.kernel.widgets import (
-    AMBER,
-    GREY,
-    REASON_GRACE_S,
-    button,
-    close_tree,
-    escaped,
-    html_line,
-)
+from crush_kernel.kernel.turnstile import Turnstile
+from crush_kernel.kernel.widgets import GREY, REASON_GRACE_S, button, escaped, html_line
 from crush_kernel.tools.question import (
     DISMISSED,
     Answered,
@@ -48,9 +42,15 @@ Pressed = Literal["send", "yes", "no", "dismiss"]
 
 
 class QuestionCard:
-    """A form with an amber edge, and buttons to send or dismiss it."""
+    """A form, and buttons to send or dismiss it.
 
-    def __init__(self, form: QuestionForm) -> None:
+    Args:
+        form: what is asked.
+        turnstile: lets presses through.
+    """
+
+    def __init__(self, form: QuestionForm, turnstile: Turnstile) -> None:
+        self._turnstile = turnstile
         self.fallback = questiontext.waiting(form)
         self._pressed: asyncio.Future[Pressed] = asyncio.get_running_loop().create_future()
         self._is_proposal = len(form.questions) == 1 and form.questions[0].type == "yes_no"
@@ -59,18 +59,15 @@ class QuestionCard:
         ]
         for each in self._fields if len(self._fields) == 1 else ():
             each.words.on_msg(self._on_message)
-        self.box = VBox(
-            [*_heading(form), *(each.box for each in self._fields), self._buttons()],
-            layout=Layout(
-                width="100%",
-                padding="6px 10px",
-                margin="4px 0",
-                border_left=f"3px solid {AMBER}",
-                flex="0 0 auto",
-            ),
+        self._frame = CardFrame(
+            [*_heading(form), *(each.box for each in self._fields)], self._buttons()
         )
-        self.box.add_class("crush-card")
-        self.box.add_class("crush-question")
+        self._frame.box.add_class("crush-question")
+
+    @property
+    def box(self) -> VBox:
+        """The widget."""
+        return self._frame.box
 
     async def answer(self) -> Answered | Unanswered:
         """Return what the user sends. Cancelling leaves the buttons without effect."""
@@ -84,15 +81,20 @@ class QuestionCard:
 
     def press(self, what: Pressed) -> None:
         """Answer the form; what comes after the first answer does nothing."""
-        if not self._pressed.done():
+        if not self._pressed.done() and self._turnstile.admit():
             self._pressed.set_result(what)
-            for control in self._controls:
-                control.disabled = True
+            self._frame.settle("dismissed" if what == "dismiss" else "answered")
+
+    def settle(self, line: str) -> None:
+        """Show `line` in the place of the buttons, unless a person has answered."""
+        self._pressed.cancel()
+        if self._pressed.cancelled():
+            self._frame.settle(line)
 
     def close(self) -> None:
         """Withdraw the form and remove all its models; safe to repeat."""
         self._pressed.cancel()
-        close_tree(self.box)
+        self._frame.close()
 
     def _on_message(self, _widget: object, content: object, _buffers: object) -> None:
         event = cast("Mapping[str, object]", content).get("event")
@@ -112,9 +114,9 @@ class QuestionCard:
             senders = (send,)
         dismiss = button("Dismiss", "Answer nothing; the turn goes on", "crush-dismiss")
         dismiss.on_click(lambda _: self.press("dismiss"))
-        self._controls = (*senders, dismiss)
         return HBox(
-            [*self._controls], layout=Layout(width="100%", flex_flow="row wrap", margin="6px 0 0 0")
+            [*senders, dismiss],
+            layout=Layout(width="100%", flex_flow="row wrap", margin="6px 0 0 0"),
         )
 
 

@@ -12,11 +12,12 @@ from math import ceil
 from typing import Literal
 
 from crush_kernel.agent.events import PermissionSettled, Retrying, SummaryFinished
+from crush_kernel.config.settings import PermissionMode
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.history.todos import Todo, TodoStatus, count_done, is_open
 from crush_kernel.kernel.markdown import code_span, escape, fenced, neutralize, visible
 from crush_kernel.messages import Media, ToolResult, Usage
-from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.rules import By
 from crush_kernel.wording import clipped, counted
 
 MAX_RESULT_CHARS = 4000
@@ -25,7 +26,10 @@ MAX_DETAIL_CHARS = 4000
 MAX_REASONING_CHARS = 12_000
 MAX_SUMMARY_CHARS = 12_000
 MAX_SAID_CHARS = 4000
+MAX_PLAN_CHARS = 20_000
+MAX_PLAN_LINES = 1000
 MAX_ARGUMENT_CHARS = 100
+MAX_RULE_CHARS = 80
 MAX_IMAGE_CHARS = 4_000_000
 """Base64 characters of an image that is shown; a larger one is named only."""
 
@@ -102,8 +106,9 @@ class FooterFacts:
     usage: Usage | None = None
     cost_usd: float | None = None
     tool_calls: int = 0
+    mode: PermissionMode = "default"
     notes: tuple[str, ...] = ()
-    """What else matters: `2 retries`, `plan mode`."""
+    """What else matters: `2 retries`."""
 
 
 def reply(text: str) -> Rendered:
@@ -122,6 +127,8 @@ def reasoning(text: str) -> Rendered:
 def call(facts: CallFacts, *, is_short: bool = False) -> Rendered:
     """Show a tool call: one line, and its result folded beneath when there is one.
 
+    A plan that was presented is not folded: it is what the turn was about.
+
     Args:
         facts: the call.
         is_short: leave the result out, since the turn already shows very much.
@@ -129,6 +136,9 @@ def call(facts: CallFacts, *, is_short: bool = False) -> Rendered:
     title = call_title(facts)
     words = [short(facts.summary), *call_words(facts)]
     plain = " ".join(filter(None, ("▸", short(facts.name), " · ".join(filter(None, words)))))
+    if plan := _plan_of(facts):
+        shown = neutralize(bounded(plan, MAX_PLAN_CHARS, MAX_PLAN_LINES))
+        return Rendered(folded(title, shown, is_shown=True), f"{plain}\n{visible(plan)}")
     body = "" if is_short else _call_body(facts)
     if not body:
         return Rendered(f"<sub>{title}</sub>", plain)
@@ -216,29 +226,30 @@ def image_bundle(media: Media) -> dict[str, str] | None:
 def permission_words(event: PermissionSettled) -> str:
     """Return by what right a call ran, in plain text; empty if it needed none."""
     request = event.request
-    if event.is_allowed:
-        is_free = request.action in ("read", "list") and not request.is_outside
-        return "" if is_free else visible(event.rule)
-    if event.reason and event.rule == "denied":
-        return f'denied: "{short(event.reason)}"'
-    return event.rule if "denied" in event.rule else f"denied by {visible(event.rule)}"
+    is_look = request.action in ("use", "read", "list") or request.is_read_only
+    if event.is_allowed and event.by == "built-in" and is_look and not request.is_outside:
+        return ""
+    reason = event.reason if event.rule == "denied" else ""
+    return right_in_words(event.rule, event.by, is_allowed=event.is_allowed, reason=reason)
 
 
-def question(request: PermissionRequest) -> Rendered:
-    """Show a permission request that is not answered yet, for a file saved meanwhile."""
-    title = f"{behalf(request)}{request.tool} wants to {request.title}"
-    parts = [f"<sub><b>{escape(title)}</b> · waiting for an answer</sub>"]
-    if request.command:
-        parts.append(fenced(bounded(request.command, MAX_RESULT_CHARS, MAX_RESULT_LINES)))
-    if request.diff:
-        parts.append(fenced(bounded(request.diff, MAX_RESULT_CHARS, MAX_RESULT_LINES), "diff"))
-    return Rendered("\n\n".join(parts), f"{visible(title)}: waiting for an answer")
+def right_in_words(rule: str, by: By, *, is_allowed: bool, reason: str = "") -> str:
+    """Return by what right a call ran, or why not, in plain text.
 
-
-def behalf(request: PermissionRequest) -> str:
-    """Return for whom a tool asks, to stand before its name; nothing for the agent itself."""
-    agent = request.on_behalf.removeprefix("agent: ")
-    return f"{agent} (sub-agent) · " if agent else ""
+    Args:
+        rule: what decided.
+        by: who decided.
+        is_allowed: what was decided.
+        reason: why not, in a person's words.
+    """
+    shown = clipped(" ".join(visible(rule).split()), MAX_RULE_CHARS)
+    if is_allowed:
+        return f"allowed by a rule: {shown}" if by == "rule" and shown else shown
+    if reason:
+        return f'denied: "{short(reason)}"'
+    if by == "rule" and shown:
+        return f"denied by a rule: {shown}"
+    return shown if "denied" in shown else f"denied by {shown}"
 
 
 def notice(text: str) -> Rendered:
@@ -288,9 +299,13 @@ def footer(facts: FooterFacts) -> Rendered:
         _money(facts),
         "" if facts.duration_s is None else duration(facts.duration_s),
         counted(facts.tool_calls, "tool") if facts.tool_calls else "",
+        f"{facts.mode} mode" if facts.mode != "default" else "",
         *facts.notes,
     ]
     shown = [escape(part) for part in parts]
+    if facts.mode == "yolo":
+        place = parts.index("yolo mode")
+        shown[place] = f'<b style="color: var(--jp-error-color1)">{shown[place]}</b>'
     if sum(part.count("$") for part in parts) == 1:
         # A single sign cannot be taken for a formula.
         shown = [part.replace("<span>&#36;</span>", "$") for part in shown]
@@ -415,6 +430,11 @@ def _call_body(facts: CallFacts) -> str:
         f"<sub>{escape(media.name or media.media_type)} (not shown)</sub>" for media in hidden
     )
     return "\n\n".join(parts)
+
+
+def _plan_of(facts: CallFacts) -> str:
+    """Return the plan that a call has presented, as the model wrote it."""
+    return "" if facts.result is None else _text_of(facts.result.metadata, "plan").strip()
 
 
 def _text_of(metadata: Mapping[str, object], key: str) -> str:

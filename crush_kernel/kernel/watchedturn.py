@@ -20,6 +20,7 @@ from crush_kernel.agent.events import (
     TextAdded,
     TurnFinished,
 )
+from crush_kernel.config.settings import PermissionMode
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.history.messagejson import write_value
 from crush_kernel.history.redaction import Redactor
@@ -28,13 +29,16 @@ from crush_kernel.kernel.display import TurnDisplay
 from crush_kernel.kernel.pages.pages import Pages
 from crush_kernel.kernel.redactedevent import redacted_form, redacted_request
 from crush_kernel.kernel.render import FooterFacts
+from crush_kernel.kernel.ruleoffer import rule_offer
 from crush_kernel.kernel.runningcell import RunningCell
 from crush_kernel.kernel.steering import steering_offered
 from crush_kernel.messages import JsonObject
 from crush_kernel.permissions.gate import Answer, Asker, DenyAll
+from crush_kernel.permissions.policy import Policy
 from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
+from crush_kernel.tools.plan import Plan, Unreviewed, Verdict
 from crush_kernel.tools.question import Answered, Nobody, QuestionForm, Unanswered
 from crush_kernel.wording import counted
 
@@ -49,11 +53,14 @@ class MainAsker:
     loop: asyncio.AbstractEventLoop
     display: TurnDisplay
     redactor: Redactor
+    policy: Callable[[], Policy]
+    """Returns the rules that hold."""
 
     async def ask(self, request: PermissionRequest) -> Answer:
         """Show the question in the running cell and return the answer. Engine thread."""
         shown = redacted_request(request, self.redactor)
-        return await call_main(self.loop, partial(self.display.ask, shown))
+        offer = rule_offer(request, self.policy(), self.redactor)
+        return await call_main(self.loop, partial(self.display.ask, shown, offer))
 
     async def ask_questions(self, form: QuestionForm) -> Answered | Unanswered:
         """Show `form` in the running cell and return what comes of it. Engine thread."""
@@ -63,6 +70,14 @@ class MainAsker:
             return reply
         clean = self.redactor.redact
         return Answered(tuple(replace(each, text=clean(each.text)) for each in reply.given))
+
+    async def review_plan(self, plan: Plan) -> Verdict:
+        """Show `plan` in the running cell and return what is said to it. Engine thread."""
+        shown = replace(plan, text=self.redactor.redact(plan.text))
+        verdict = await call_main(self.loop, partial(self.display.review_plan, shown))
+        if isinstance(verdict, Unreviewed):
+            return verdict
+        return replace(verdict, words=self.redactor.redact(verdict.words))
 
 
 class WatchedTurn:
@@ -113,7 +128,12 @@ class WatchedTurn:
         Cancelling stops the work, and shows that it was interrupted.
         """
         mailbox = Mailbox(self._loop, self._deliver, is_bulk=_is_bulk)
-        person = MainAsker(self._loop, self._display, self._runtime.session.redactor)
+        person = MainAsker(
+            self._loop,
+            self._display,
+            self._runtime.session.redactor,
+            lambda: self._runtime.agent.gate.policy,
+        )
         asker: Asker = DenyAll() if self._is_alone else person
         watcher = Watcher(mailbox.post, asker)
         questions = self._runtime.questions.manned(Nobody() if self._is_alone else person)
@@ -179,11 +199,9 @@ class WatchedTurn:
         return _footer_of(turn, info, mode=self._runtime.agent.gate.mode)
 
 
-def _footer_of(turn: TurnFinished, info: ModelInfo, *, mode: str) -> FooterFacts:
+def _footer_of(turn: TurnFinished, info: ModelInfo, *, mode: PermissionMode) -> FooterFacts:
     """Return what the last line of `turn` says."""
-    notes = [f"{mode} mode"] if mode != "default" else []
-    if turn.retries:
-        notes.append(counted(turn.retries, "retry", "retries"))
+    notes = (counted(turn.retries, "retry", "retries"),) if turn.retries else ()
     return FooterFacts(
         model=info.id,
         # The stand-in takes no time worth telling, and the same notebook is to read the same.
@@ -193,7 +211,8 @@ def _footer_of(turn: TurnFinished, info: ModelInfo, *, mode: str) -> FooterFacts
         usage=turn.usage,
         cost_usd=turn.cost_usd,
         tool_calls=turn.tool_calls,
-        notes=tuple(notes),
+        mode=mode,
+        notes=notes,
     )
 
 

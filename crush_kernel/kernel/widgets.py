@@ -1,4 +1,4 @@
-"""What a person can press while a cell runs: running calls with Stop, and permission cards.
+"""What a person can press while a cell runs: running calls with Stop, and a line to say more.
 
 The one module that imports ipywidgets, itself imported when the first widget is needed.
 `HTML` widgets render raw HTML, so every text is escaped on its way in. Callbacks only set
@@ -9,17 +9,12 @@ a future or call what they were given; a second click finds the question answere
 # ipywidgets carries no types.
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape as escape_html
-from itertools import groupby
-from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Protocol, cast
 
 from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
     HTML,
-    Box,
     Button,
     HBox,
     Layout,
@@ -31,20 +26,7 @@ from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
 from crush_kernel.kernel import render
 from crush_kernel.kernel.markdown import visible
 from crush_kernel.kernel.render import Row, TodoRow
-from crush_kernel.permissions.gate import Answer
-from crush_kernel.permissions.request import PermissionRequest
 
-DIFF_LINES = 12
-COMMAND_LINES = 14
-LAST_COMMAND_LINES = 4
-"""How many of a folded command's lines are its last: what it ends in must be seen."""
-BLANK_LINES = 3
-"""How many blank lines of a command are shown as such; more of them would only hide the rest."""
-PAGE_LINES = 2000
-PAGE_CHARS = 200_000
-"""How much is shown at once: a browser has to lay it out."""
-LINE_CHARS = 5000
-"""Longer lines are broken."""
 REASON_GRACE_S = 0.1
 """How long typed letters may be behind the click that ends the typing: the front end sends
 values one at a time but clicks at once."""
@@ -56,11 +38,6 @@ _PRE = (
     "font-family: var(--jp-code-font-family, monospace); "
     "font-size: var(--jp-code-font-size, 13px); color: inherit; background: none"
 )
-_LINE_COLORS = {
-    "+": "var(--jp-success-color1, #388e3c)",
-    "-": "var(--jp-error-color1, #d32f2f)",
-    "@": "var(--jp-ui-font-color2, #757575)",
-}
 
 
 class LiveCard:
@@ -196,196 +173,25 @@ class SteeringBox:
 class WaitingCard(Protocol):
     """What waits in the live card for a person."""
 
-    box: VBox
     fallback: render.Rendered
     """The question where widgets are not shown: in a file that is saved meanwhile."""
+
+    @property
+    def box(self) -> VBox:
+        """The widget."""
+        ...
+
+    def settle(self, line: str) -> None:
+        """Show how the question was settled, in the same height; its buttons are dead from now on.
+
+        Args:
+            line: plain text. What a person answered stands there already, and stays.
+        """
+        ...
 
     def close(self) -> None:
         """Withdraw the question and remove all its models; safe to repeat."""
         ...
-
-
-class PermissionCard:
-    """One question, with an amber edge: what, where, and three buttons."""
-
-    def __init__(self, request: PermissionRequest) -> None:
-        self.fallback = render.question(request)
-        """The question where widgets are not shown: in a file that is saved meanwhile."""
-        self._answer: asyncio.Future[Literal["once", "session", "deny"]] = (
-            asyncio.get_running_loop().create_future()
-        )
-        self._reason = Text(
-            placeholder="reason (optional, the model reads it)",
-            layout=Layout(flex="1 1 12em", width="auto", min_width="8em"),
-            tooltip="Why not; Enter denies with this reason",
-        )
-        self._reason.add_class("crush-reason")
-        self._reason.on_msg(self._on_reason_message)
-        self.box = VBox(
-            [*self._body(request), self._buttons(request)],
-            layout=Layout(
-                width="100%",
-                padding="6px 10px",
-                margin="4px 0",
-                border_left=f"3px solid {AMBER}",
-                flex="0 0 auto",
-            ),
-        )
-        self.box.add_class("crush-card")
-
-    async def answer(self) -> Answer:
-        """Return what the user presses. Cancelling leaves the buttons without effect."""
-        kind = await self._answer
-        if kind != "deny":
-            return Answer(kind)
-        await asyncio.sleep(REASON_GRACE_S)
-        return Answer(kind, self._reason_text())
-
-    def press(self, kind: Literal["once", "session", "deny"]) -> None:
-        """Answer the question; what comes after the first answer does nothing."""
-        if not self._answer.done():
-            self._answer.set_result(kind)
-            for button in self._controls:
-                button.disabled = True
-
-    def close(self) -> None:
-        """Withdraw the question and remove all its models; safe to repeat."""
-        self._answer.cancel()
-        close_tree(self.box)
-
-    def _reason_text(self) -> str:
-        return str(cast("object", self._reason.value)).strip()
-
-    def _on_reason_message(self, _widget: object, content: object, _buffers: object) -> None:
-        event = cast("Mapping[str, object]", content).get("event")
-        if event == "submit" and self._reason_text():
-            self.press("deny")
-
-    def _buttons(self, request: PermissionRequest) -> Box:
-        scope = "this very command" if request.action == "execute" else "such calls"
-        once = button("Allow once", "Let this call run", "crush-allow-once")
-        session = button(
-            "Allow for this session",
-            f"Let {scope} run until the kernel is restarted",
-            "crush-allow-session",
-        )
-        deny = button("Deny", "Refuse this call; the turn goes on", "crush-deny")
-        once.on_click(lambda _: self.press("once"))
-        session.on_click(lambda _: self.press("session"))
-        deny.on_click(lambda _: self.press("deny"))
-        self._controls = (once, session, deny)
-        return HBox(
-            [once, session, deny, self._reason],
-            layout=Layout(width="100%", flex_flow="row wrap", margin="6px 0 0 0"),
-        )
-
-    def _body(self, request: PermissionRequest) -> list[Widget]:
-        who = f"{escaped(render.behalf(request))}<b>{escaped(request.tool)}</b>"
-        title = f"{who} wants to {escaped(request.title)}"
-        parts: list[Widget] = [html_line(title)]
-        if request.command:
-            parts.extend(_command(request.command))
-        if request.diff:
-            parts.extend(_diff(request.diff))
-        parts.extend(html_line(line) for line in _facts(request))
-        return parts
-
-
-class _Fold:
-    """Lines of which a few are shown until someone wants all; very many come by the page."""
-
-    def __init__(self, lines: list[str], few: list[str], *, diff: bool) -> None:
-        self._pages = _pages(lines)
-        self._next = 0
-        self._diff = diff
-        self.body = html_line(_pre(few, diff=diff))
-        label = f"Show all {len(lines):,} lines" if len(self._pages) == 1 else self._label()
-        self.button = button(label, "Show the rest", "crush-show-all")
-        self.button.layout.align_self = "flex-start"
-        self.button.on_click(self._turn)
-
-    def _turn(self, _button: object) -> None:
-        self.body.value = _pre(self._pages[self._next].lines, diff=self._diff)
-        self._next = (self._next + 1) % len(self._pages)
-        if len(self._pages) == 1:
-            self.button.layout.display = "none"
-        else:
-            self.button.description = self._label()
-
-    def _label(self) -> str:
-        page, last = self._pages[self._next], self._pages[-1]
-        end = page.start + len(page.lines)
-        return f"Show lines {page.start + 1:,}–{end:,} of {last.start + len(last.lines):,}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """Lines that are shown at once, and how many come before them."""
-
-    start: int
-    lines: list[str]
-
-
-def _pages(lines: list[str]) -> list[_Page]:
-    pages = [_Page(0, [])]
-    chars = 0
-    for number, line in enumerate(lines):
-        if len(pages[-1].lines) == PAGE_LINES or chars + len(line) > PAGE_CHARS:
-            pages.append(_Page(number, []))
-            chars = 0
-        pages[-1].lines.append(line)
-        chars += len(line)
-    return pages
-
-
-def _command(command: str) -> list[Widget]:
-    # What bash reads is no line end must not look like one.
-    lines = _squeezed(_lines(command.replace("\r", "⟨U+000D⟩")))
-    if len(lines) <= COMMAND_LINES:
-        return [html_line(_pre(lines, diff=False))]
-    head, tail = lines[: COMMAND_LINES - LAST_COMMAND_LINES - 1], lines[-LAST_COMMAND_LINES:]
-    left_out = f"[… {len(lines) - len(head) - len(tail):,} lines …]"
-    fold = _Fold(lines, [*head, left_out, *tail], diff=False)
-    return [fold.body, fold.button]
-
-
-def _diff(diff: str) -> list[Widget]:
-    lines = _lines(diff)
-    if len(lines) <= DIFF_LINES:
-        return [html_line(_pre(lines, diff=True))]
-    fold = _Fold(lines, lines[:DIFF_LINES], diff=True)
-    return [fold.body, fold.button]
-
-
-def _lines(text: str) -> list[str]:
-    """Return the lines of `text`, endless ones broken, with nothing hidden in them."""
-    return [
-        line[start : start + LINE_CHARS]
-        for line in visible(text).strip("\n").split("\n")
-        for start in range(0, max(len(line), 1), LINE_CHARS)
-    ]
-
-
-def _squeezed(lines: list[str]) -> list[str]:
-    """Return `lines` with a note in the place of many blank ones."""
-    out: list[str] = []
-    for is_blank, run in groupby(lines, lambda line: not line.strip()):
-        few = list(run)
-        is_many = is_blank and len(few) > BLANK_LINES
-        out += [f"[… {len(few):,} blank lines …]"] if is_many else few
-    return out
-
-
-def _facts(request: PermissionRequest) -> list[str]:
-    """Return the further lines of a card, as HTML."""
-    lines: list[str] = []
-    if request.is_outside:
-        paths = ", ".join(_code(str(path)) for path in request.paths)
-        lines.append(f'<b style="color: {AMBER}">outside the project</b> {paths}'.rstrip())
-    lines.extend(f'<span style="{GREY}">{escaped(note)}</span>' for note in request.notes)
-    if request.cwd is not None:
-        lines.append(f'<span style="{GREY}">in {_code(_tilde(request.cwd))}</span>')
-    return lines
 
 
 def _row_title(row: Row) -> str:
@@ -416,31 +222,9 @@ def _todo_line(row: TodoRow) -> str:
     return f"<div>{row.sign} {f'<b>{text}</b>' if row.is_active else text}</div>"
 
 
-def _tilde(path: Path) -> str:
-    home = os.path.expanduser("~")  # noqa: PTH111 - Path.expanduser raises without a home
-    text = str(path)
-    return "~" + text[len(home) :] if text == home or text.startswith(home + os.sep) else text
-
-
 def escaped(text: str) -> str:
     """Return `text` as HTML that shows it, with nothing hidden in it."""
     return escape_html(visible(text))
-
-
-def _code(text: str) -> str:
-    return f"<code>{escaped(text)}</code>"
-
-
-def _pre(lines: list[str], *, diff: bool) -> str:
-    shown = (_diff_line(line) if diff else escape_html(line) for line in lines)
-    return f'<pre style="{_PRE}; max-height: 24em; overflow-y: auto">{chr(10).join(shown)}</pre>'
-
-
-def _diff_line(line: str) -> str:
-    is_header = line.startswith(("+++ ", "--- "))
-    color = _LINE_COLORS.get("@" if is_header else line[:1])
-    text = escape_html(line)
-    return f'<span style="color: {color}">{text}</span>' if color else text
 
 
 def html_line(value: str) -> HTML:

@@ -6,6 +6,7 @@ wrong by the next turn.
 
 from datetime import datetime
 
+from crush_kernel.config.settings import PermissionMode
 from crush_kernel.prompt.delimited import delimited
 from crush_kernel.prompt.gitfacts import GitFacts, describe_git
 
@@ -27,6 +28,18 @@ def describe_now(now: datetime, git: GitFacts | None, *, age_s: float = 0.0) -> 
             lines.append(f"Git {age_s:.0f} s ago; it has not answered again yet:")
         lines.append(describe_git(git))
     return delimited("now", "\n".join(lines))
+
+
+def describe_mode(mode: PermissionMode) -> str:
+    """Return what the model has to know of the permission mode; nothing of most."""
+    if mode != "plan":
+        return ""
+    return delimited(
+        "plan_mode",
+        "The session is in plan mode: look, but change nothing; calls that change something are "
+        "denied. When you know what to do, call present_plan with the whole plan. Plan mode ends "
+        "when the user approves it.",
+    )
 
 
 def _offset(now: datetime) -> str:

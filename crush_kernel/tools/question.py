@@ -23,6 +23,7 @@ from pydantic import (
 
 from crush_kernel.errors import ToolError
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.plan import Plan, PlanReviewer, Unreviewed, Verdict
 from crush_kernel.wording import clipped
 
 MAX_QUESTIONS: Final = 5
@@ -111,8 +112,16 @@ class Questioner(Protocol):
         ...
 
 
+class Person(Questioner, PlanReviewer, Protocol):
+    """Someone who can be asked all that is asked beside permissions."""
+
+
 class Nobody:
     """The policy where nobody can answer."""
+
+    async def review_plan(self, plan: Plan) -> Verdict:  # noqa: ARG002 - a `PlanReviewer`
+        """Say at once that there is nobody."""
+        return Unreviewed()
 
     async def ask_questions(self, form: QuestionForm) -> Answered | Unanswered:  # noqa: ARG002 - a `Questioner`
         """Say at once that there is nobody."""
@@ -124,22 +133,26 @@ class Nobody:
 
 @dataclass(slots=True)
 class QuestionDesk:
-    """Where the tool finds who asks in the running turn."""
+    """Where the tools find who asks in the running turn."""
 
-    _questioner: Questioner = field(default_factory=Nobody)
+    _person: Person = field(default_factory=Nobody)
 
     @contextmanager
-    def manned(self, questioner: Questioner) -> Generator[None]:
-        """Have `questioner` ask what is asked during the block."""
-        self._questioner = questioner
+    def manned(self, person: Person) -> Generator[None]:
+        """Have `person` asked what is asked during the block."""
+        self._person = person
         try:
             yield
         finally:
-            self._questioner = Nobody()
+            self._person = Nobody()
 
     async def ask_questions(self, form: QuestionForm) -> Answered | Unanswered:
-        """Have the present questioner ask."""
-        return await self._questioner.ask_questions(form)
+        """Have the present person ask."""
+        return await self._person.ask_questions(form)
+
+    async def review_plan(self, plan: Plan) -> Verdict:
+        """Have the present person review `plan`."""
+        return await self._person.review_plan(plan)
 
 
 def _text(max_length: int, min_length: int = 0) -> StringConstraints:

@@ -7,8 +7,10 @@ const LOOK_EVERY_MS = 50;
  * Keyboard and screen reader manners of the cards below one node that wait for a person.
  *
  * A card is a widget of the kernel, `.crush-card`: a permission card with the buttons
- * `.crush-allow-once` and `.crush-deny`, or a form of questions with `.crush-dismiss`. Text from a model may carry any class name, so what stands inside rendered
- * text is never taken for a card.
+ * `.crush-allow-once` and `.crush-deny`, a form of questions with `.crush-dismiss`, or a plan
+ * with `.crush-approve` and `.crush-keep-planning`. It is over when it has `.crush-settled`. Text
+ * from a model may carry any class name, so what stands inside rendered text is never taken for
+ * a card.
  */
 export class PermissionCards implements IDisposable {
   constructor(options: PermissionCards.IOptions) {
@@ -58,6 +60,7 @@ export class PermissionCards implements IDisposable {
         this._introduce(card);
       }
       Private.nameFields(card);
+      this._enterEditor(card);
     }
     this._rescueFocus();
   }
@@ -78,26 +81,52 @@ export class PermissionCards implements IDisposable {
     announce(name);
   }
 
-  /** An answered card vanishes with the focus in it: give the focus back to the notebook. */
+  /** Move the focus on into the rules that were asked for, unless it has left the card. */
+  private _enterEditor(card: HTMLElement): void {
+    const field = Private.rulesOf(card);
+    if (field && !this._entered.has(field)) {
+      this._entered.add(field);
+      const { activeElement } = document;
+      // A button that was pressed and is disabled since has lost the focus to the body.
+      const isHere =
+        activeElement === document.body
+          ? this._focusedCard === card
+          : card.contains(activeElement);
+      if (isHere) {
+        field.focus();
+      }
+    }
+  }
+
+  /**
+   * An answered card vanishes with the focus in it: give the focus back to the notebook. What was
+   * cancelled inside of a card that still waits gives it back to the card.
+   */
   private _rescueFocus(): void {
     if (this._focused && !this._focused.isConnected) {
+      const card = this._focusedCard;
       this._focused = null;
       if (document.activeElement === document.body) {
-        this._options.refocus();
+        if (card?.isConnected && Private.isWaiting(card)) {
+          (Private.alwaysOf(card) ?? card).focus();
+        } else {
+          this._options.refocus();
+        }
       }
     }
   }
 
   private readonly _onFocusIn = (event: FocusEvent): void => {
-    this._focused = Private.cardOf(event.target)
-      ? (event.target as Node)
-      : null;
+    this._focusedCard = Private.cardOf(event.target);
+    this._focused = this._focusedCard ? (event.target as Node) : null;
   };
 
   private readonly _options: PermissionCards.IOptions;
   private readonly _observer: MutationObserver;
   private readonly _known = new WeakSet<HTMLElement>();
+  private readonly _entered = new WeakSet<HTMLElement>();
   private _focused: Node | null = null;
+  private _focusedCard: HTMLElement | null = null;
   private _timer: ReturnType<typeof setTimeout> | undefined;
   private _isDisposed = false;
 }
@@ -119,8 +148,9 @@ export namespace PermissionCards {
   }
 
   /**
-   * Answer a card by key: `Enter` presses the focused button, or Allow once when the card
-   * itself has the focus; `Escape` presses Deny, or Dismiss.
+   * Answer a card by key: `Enter` presses the focused button, or Allow once or Approve when the
+   * card itself has the focus; `Escape` presses Deny, Dismiss or Keep planning, and among the
+   * rules of Always it presses Cancel.
    *
    * Must see the event before JupyterLab's shortcuts do. Typing is left alone: `Enter` in a
    * text field, keys with modifiers, and keys that belong to an input method.
@@ -139,16 +169,31 @@ export namespace PermissionCards {
 namespace Private {
   const RENDERED_TEXT = '.jp-RenderedHTMLCommon';
   const CARD = '.crush-card';
-  const ALLOW_ONCE = '.crush-allow-once';
-  const DENY = '.crush-deny';
+  const YES = '.crush-allow-once, .crush-approve';
   const DISMISS = '.crush-dismiss';
+  const NO = `.crush-deny, ${DISMISS}, .crush-keep-planning`;
+  const SETTLED = '.crush-settled';
+  const EDITOR = '.crush-rule-editor';
   const CALL = '.crush-call';
 
   export function waitingCards(node: HTMLElement): HTMLElement[] {
     return [...node.querySelectorAll<HTMLElement>(CARD)].filter(
-      card =>
-        isOurs(card) && card.querySelector(`${ALLOW_ONCE}, ${DISMISS}`) !== null
+      card => isOurs(card) && isWaiting(card)
     );
+  }
+
+  export function isWaiting(card: HTMLElement): boolean {
+    return (
+      card.querySelector(NO) !== null && card.querySelector(SETTLED) === null
+    );
+  }
+
+  export function rulesOf(card: HTMLElement): HTMLElement | null {
+    return card.querySelector<HTMLElement>('.crush-rules textarea');
+  }
+
+  export function alwaysOf(card: HTMLElement): HTMLElement | null {
+    return card.querySelector<HTMLElement>('.crush-always:enabled');
   }
 
   export function isForm(card: HTMLElement): boolean {
@@ -157,6 +202,10 @@ namespace Private {
 
   /** Give the fields of a form the names that the kernel wrote into their titles. */
   export function nameFields(card: HTMLElement): void {
+    const help = card.querySelector('.crush-help');
+    if (help && !help.hasAttribute('aria-label')) {
+      help.setAttribute('aria-label', help.getAttribute('title') ?? '?');
+    }
     for (const field of card.querySelectorAll('.crush-words, .crush-choices')) {
       // Not every widget shows its title: then its question stands before it in its box.
       const box = field.parentElement;
@@ -203,7 +252,7 @@ namespace Private {
       }
     } else if (card && card === target) {
       take(event);
-      press(event, card.querySelector<HTMLButtonElement>(ALLOW_ONCE));
+      press(event, card.querySelector<HTMLButtonElement>(YES));
     }
   }
 
@@ -211,10 +260,10 @@ namespace Private {
     const card = cardOf(target);
     if (card) {
       take(event);
-      press(
-        event,
-        card.querySelector<HTMLButtonElement>(`${DENY}, ${DISMISS}`)
-      );
+      const cancel = target
+        .closest(EDITOR)
+        ?.querySelector<HTMLButtonElement>('.crush-rules-cancel');
+      press(event, cancel ?? card.querySelector<HTMLButtonElement>(NO));
     }
   }
 

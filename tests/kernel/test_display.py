@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,9 @@ from crush_kernel.agent.events import (
 )
 from crush_kernel.errors import Overloaded
 from crush_kernel.kernel import slots
-from crush_kernel.kernel.display import REST_S, TurnDisplay
+from crush_kernel.kernel.display import TurnDisplay
+from crush_kernel.kernel.permissiontext import UNREAD
+from crush_kernel.kernel.turnstile import REST_S
 from crush_kernel.messages import Media, ToolResult, Usage
 from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.request import PermissionRequest
@@ -544,24 +547,107 @@ async def test_a_withdrawn_question_leaves_no_widget() -> None:
     assert "make · interrupted" in stage.finish()
 
 
+def second(**fields: Any) -> PermissionRequest:  # noqa: ANN401 - any field
+    return replace(REQUEST, call_id="c2", command="make two", **fields)
+
+
+def press(css_class: str, command: str) -> None:
+    """Press a button of the card that asks about `command`."""
+    (card,) = (card for card in with_class("crush-card") if f">{command}</" in texts(card))
+    (button,) = (each for each in with_class(css_class) if contains(card, each))
+    button.click()
+
+
+def contains(widget: Any, other: Any) -> bool:  # noqa: ANN401 - any widget
+    return widget is other or any(
+        contains(child, other) for child in getattr(widget, "children", ())
+    )
+
+
+def are_shown(count: int) -> Callable[[], bool]:
+    return lambda: len(with_class("crush-card")) == count
+
+
+@pytest.mark.anyio
+async def test_many_questions_wait_together_and_are_answered_in_any_order() -> None:
+    stage = LiveStage()
+    answers: dict[str, Answer] = {}
+
+    async def ask(request: PermissionRequest) -> None:
+        answers[request.call_id] = await stage.display.ask(request)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask, REQUEST)
+        group.start_soon(ask, second())
+        await until(are_shown(2))
+        press("crush-deny", "make two")
+        await until(lambda: "c2" in answers)
+        assert "c1" not in answers
+        await anyio.sleep(REST_S)
+        press("crush-allow-once", "make")
+    assert answers == {"c1": Answer("once"), "c2": Answer("deny")}
+    stage.finish()
+
+
 @pytest.mark.anyio
 async def test_a_double_click_answers_one_question_only() -> None:
     stage = LiveStage()
-    answers: list[Answer] = []
+    answers: dict[str, Answer] = {}
+
+    async def ask(request: PermissionRequest) -> None:
+        answers[request.call_id] = await stage.display.ask(request)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask, REQUEST)
+        group.start_soon(ask, second())
+        await until(are_shown(2))
+        press("crush-allow-once", "make")
+        press("crush-allow-once", "make two")
+        await until(lambda: bool(answers))
+        began = anyio.current_time()
+        group.start_soon(ask, replace(REQUEST, call_id="c3", command="make three"))
+        await until(lambda: any("make three" in texts(each) for each in with_class("crush-card")))
+        assert anyio.current_time() - began > REST_S / 2
+        assert answers == {"c1": Answer("once")}
+        group.cancel_scope.cancel()
+    stage.finish()
+
+
+@pytest.mark.anyio
+async def test_an_answered_card_says_what_was_answered_and_goes_when_the_rest_is_over() -> None:
+    before = open_models()
+    stage = LiveStage()
+    stage.display.on_event(ToolStarted("c1", "bash", "make"))
 
     async def ask() -> None:
-        answers.append(await stage.display.ask(REQUEST))
+        await stage.display.ask(REQUEST)
 
     async with anyio.create_task_group() as group:
         group.start_soon(ask)
-        await until(has_card(stage.page))
-        with_class("crush-allow-once")[0].click()
-        await until(lambda: bool(answers))
-        began = anyio.current_time()
-        group.start_soon(ask)
-        await until(lambda: bool(with_class("crush-allow-once")))
-        assert anyio.current_time() - began > REST_S / 2
+        await until(are_shown(1))
+        press("crush-allow-once", "make")
+        (card,) = with_class("crush-card")
+        assert "allowed once · bash make" in texts(card)
+    await until(are_shown(0))
+    assert "running" in texts(with_class("crush-call")[0])
+    stage.finish()
+    assert open_models() == before
+
+
+@pytest.mark.anyio
+async def test_a_card_that_something_else_settles_is_dead_and_says_what_it_was() -> None:
+    stage = LiveStage()
+    async with anyio.create_task_group() as group:
+        group.start_soon(stage.display.ask, REQUEST)
+        await until(are_shown(1))
+        (once,) = with_class("crush-allow-once")
         group.cancel_scope.cancel()
+    settled = PermissionSettled(REQUEST, is_allowed=True, rule="yolo mode", by="mode")
+    stage.display.on_event(settled)
+    (card,) = with_class("crush-card")
+    assert "no answer needed any more: yolo mode · bash make" in texts(card)
+    assert once.disabled
+    once.click()
     stage.finish()
 
 
@@ -710,5 +796,5 @@ async def test_a_console_asks_on_the_keyboard(line: str | None, answer: Answer) 
     display, page, _, prompts = console(line)
     with anyio.fail_after(5):
         assert await display.ask(REQUEST) == answer
-    assert page.stdout == "bash wants to run\n  make\n"
+    assert page.stdout == f"bash wants to run\n  {UNREAD}\n  make\n"
     assert len(prompts) == 1

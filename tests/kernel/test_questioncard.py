@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from crush_kernel.kernel.questioncard import QuestionCard
+from crush_kernel.kernel.turnstile import Turnstile
 from crush_kernel.tools.question import (
     DISMISSED,
     Answered,
@@ -42,6 +43,10 @@ def form(*kinds: QuestionType) -> QuestionForm:
     return QuestionForm("c1", tuple(questions), "Some questions")
 
 
+def card_for(*kinds: QuestionType) -> QuestionCard:
+    return QuestionCard(form(*kinds), Turnstile(lambda: 0.0))
+
+
 async def answered(card: QuestionCard) -> Answered | Unanswered:
     with anyio.fail_after(5):
         answer = await card.answer()
@@ -60,13 +65,13 @@ async def answered(card: QuestionCard) -> Answered | Unanswered:
 async def test_a_proposal_is_answered_by_one_click(
     css_class: str, expected: Answered | Unanswered
 ) -> None:
-    card = QuestionCard(form("yes_no"))
+    card = card_for("yes_no")
     send(with_class(css_class)[0], {"event": "click"})
     assert await answered(card) == expected
 
 
 async def test_a_whole_form_is_sent_at_once() -> None:
-    card = QuestionCard(form("yes_no", "single_choice", "multi_choice", "free_text", "yes_no"))
+    card = card_for("yes_no", "single_choice", "multi_choice", "free_text", "yes_no")
     proposal, single, _ = with_class("crush-choices")
     proposal.index, single.index = 1, 1
     first, _, third = with_class("crush-choice")
@@ -84,7 +89,7 @@ async def test_a_whole_form_is_sent_at_once() -> None:
 
 
 async def test_letters_that_arrive_just_after_the_click_still_count() -> None:
-    card = QuestionCard(form("free_text"))
+    card = card_for("free_text")
     waiting = asyncio.ensure_future(card.answer())
     with_class("crush-answer")[0].click()
     await anyio.lowlevel.checkpoint()
@@ -95,7 +100,7 @@ async def test_letters_that_arrive_just_after_the_click_still_count() -> None:
 
 
 async def test_enter_sends_the_only_answer_once_there_is_one() -> None:
-    card = QuestionCard(form("single_choice"))
+    card = card_for("single_choice")
     words = with_class("crush-words")[0]
     send(words, {"event": "submit"})
     assert not with_class("crush-answer")[0].disabled
@@ -105,7 +110,7 @@ async def test_enter_sends_the_only_answer_once_there_is_one() -> None:
 
 
 async def test_a_second_click_changes_nothing() -> None:
-    card = QuestionCard(form("yes_no"))
+    card = card_for("yes_no")
     yes, no = with_class("crush-yes")[0], with_class("crush-no")[0]
     yes.click()
     no.click()
@@ -115,7 +120,7 @@ async def test_a_second_click_changes_nothing() -> None:
 
 
 async def test_a_withdrawn_form_cannot_be_answered() -> None:
-    card = QuestionCard(form("yes_no"))
+    card = card_for("yes_no")
     yes = with_class("crush-yes")[0]
     waiting = asyncio.ensure_future(card.answer())
     await anyio.lowlevel.checkpoint()
@@ -132,7 +137,8 @@ async def test_what_the_model_wrote_is_text_and_never_html() -> None:
     question = Question(
         "multi_choice", hostile, hostile, hostile, (Choice("a", hostile), Choice("b", "B"))
     )
-    card = QuestionCard(QuestionForm("c1", (question, question), hostile, hostile))
+    hostile_form = QuestionForm("c1", (question, question), hostile, hostile)
+    card = QuestionCard(hostile_form, Turnstile(lambda: 0.0))
     shown = "\n".join(texts(each) for each in with_class("crush-text"))
     assert "<img" not in shown
     assert "&lt;img" in shown
@@ -142,7 +148,7 @@ async def test_what_the_model_wrote_is_text_and_never_html() -> None:
 
 
 async def test_every_field_says_what_it_is_for() -> None:
-    card = QuestionCard(form("single_choice", "free_text"))
+    card = card_for("single_choice", "free_text")
     for field in (*with_class("crush-words"), *with_class("crush-choices")):
         assert field.tooltip.startswith("Question ")
     card.close()

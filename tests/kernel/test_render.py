@@ -1,16 +1,17 @@
 """What the settled transcript looks like, in the file and in a terminal."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from crush_kernel.agent.events import PermissionSettled, Retrying
+from crush_kernel.config.settings import PermissionMode
 from crush_kernel.errors import AuthenticationFailed, CrushKernelError
 from crush_kernel.kernel import render
 from crush_kernel.kernel.render import CallFacts, FooterFacts
 from crush_kernel.messages import Media, ToolResult, Usage
 from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.rules import By
 from tests.kernel.parsers import commonmark, jupyterlab, nbconvert
 
 PNG = Media("image/png", "aGk=", "plot.png")
@@ -156,17 +157,84 @@ def test_what_cannot_be_shown_as_a_picture_is_named(media: Media) -> None:
     assert "(not shown)" in render.call(done(media=(media,))).markdown
 
 
-def settled(rule: str, reason: str = "", *, action: Any = "execute", ok: bool = True) -> str:  # noqa: ANN401
-    request = PermissionRequest("c", "bash", action, "run")
-    return render.permission_words(PermissionSettled(request, ok, rule, reason))
+def asked(**fields: Any) -> PermissionRequest:  # noqa: ANN401 - any field
+    known: dict[str, Any] = {"call_id": "c", "tool": "bash", "action": "execute", "title": "run"}
+    return PermissionRequest(**{**known, **fields})
 
 
-def test_permission_is_told_in_words() -> None:
-    assert settled("allowed once") == "allowed once"
-    assert settled("reading inside the project", action="read") == ""
-    assert settled("denied", "use a branch instead", ok=False) == 'denied: "use a branch instead"'
-    assert settled("denied", ok=False) == "denied"
-    assert settled("plan mode", "plan mode allows reading only", ok=False) == "denied by plan mode"
+def allowed(rule: str, by: By, **fields: Any) -> PermissionSettled:  # noqa: ANN401 - any field
+    return PermissionSettled(asked(**fields), is_allowed=True, rule=rule, by=by)
+
+
+def denied(rule: str, by: By, reason: str = "") -> PermissionSettled:
+    return PermissionSettled(asked(), is_allowed=False, rule=rule, reason=reason, by=by)
+
+
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        pytest.param(allowed("allowed once", "person"), "allowed once", id="once"),
+        pytest.param(
+            allowed("always allowed in this project", "person"),
+            "always allowed in this project",
+            id="always",
+        ),
+        pytest.param(
+            allowed("bash(pytest:*)", "rule"), "allowed by a rule: bash(pytest:*)", id="by a rule"
+        ),
+        pytest.param(allowed("yolo mode", "mode"), "yolo mode", id="by the mode"),
+        pytest.param(allowed("a read", "built-in", action="read"), "", id="a read"),
+        pytest.param(allowed("a look", "built-in", is_read_only=True), "", id="a looking command"),
+        pytest.param(
+            allowed("allowed once", "person", action="read", is_outside=True),
+            "allowed once",
+            id="a read outside",
+        ),
+        pytest.param(
+            denied("denied", "person", "use a branch"), 'denied: "use a branch"', id="with a reason"
+        ),
+        pytest.param(denied("denied", "person"), "denied", id="without a reason"),
+        pytest.param(
+            denied("bash(rm:*)", "rule", "the rule bash(rm:*) forbids it"),
+            "denied by a rule: bash(rm:*)",
+            id="denied by a rule",
+        ),
+        pytest.param(
+            denied("plan mode", "mode", "only looking"), "denied by plan mode", id="plan mode"
+        ),
+    ],
+)
+def test_by_what_right_a_call_ran_is_told_in_words(event: PermissionSettled, words: str) -> None:
+    assert render.permission_words(event) == words
+
+
+def test_a_plan_that_was_presented_can_be_read_at_once_and_is_safe() -> None:
+    plan = "# Plan\n\n1. **first** <img src=x onerror=alert(1)>"
+    result = ToolResult(
+        "c", "The user approved it.", metadata={"plan": plan, "summary": "approved"}
+    )
+    shown = render.call(CallFacts("present_plan", "Plan", "done", result))
+    assert shown.markdown.startswith("<details open>")
+    assert "# Plan" in shown.markdown
+    assert "**first**" in shown.markdown
+    assert "<img" not in shown.markdown
+    assert "# Plan\n\n1. **first**" in shown.plain
+
+
+@pytest.mark.parametrize(
+    ("mode", "shown"),
+    [
+        pytest.param("default", "", id="nothing of the default"),
+        pytest.param("plan", " · plan mode", id="plan"),
+        pytest.param("accept-edits", " · accept-edits mode", id="accept-edits"),
+        pytest.param(
+            "yolo", ' · <b style="color: var(--jp-error-color1)">yolo mode</b>', id="yolo is loud"
+        ),
+    ],
+)
+def test_the_footer_names_the_mode(mode: PermissionMode, shown: str) -> None:
+    facts = FooterFacts("m", tool_calls=1, mode=mode)
+    assert render.footer(facts).markdown == f"<sub>m · 1 tool{shown}</sub>"
 
 
 def test_reasoning_is_folded() -> None:
@@ -298,18 +366,3 @@ def test_a_retry_counts_down() -> None:
 def test_the_last_lines_of_output_are_safe_and_few() -> None:
     text = "a\n\n\x1b[2Jb\n" + "c" * 500 + "\nd\n"
     assert render.last_lines(text) == "⟨U+001B⟩[2Jb\n" + "c" * 160 + "…\nd"
-
-
-def test_an_open_question_can_be_read_without_widgets() -> None:
-    request = PermissionRequest(
-        "c",
-        "bash",
-        "execute",
-        "run",
-        command="rm -rf <b>",
-        cwd=Path("/tmp"),  # noqa: S108
-    )
-    shown = render.question(request)
-    assert shown.markdown == (
-        "<sub><b>bash wants to run</b> · waiting for an answer</sub>\n\n```text\nrm -rf <b>\n```"
-    )

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from crush_kernel.errors import ToolError
 from crush_kernel.tools.base import ToolOutput
+from crush_kernel.tools.plan import Plan, Verdict
 from crush_kernel.tools.question import (
     DISMISSED,
     MAX_ANSWER_CHARS,
@@ -39,6 +40,9 @@ class Scripted:
         await anyio.lowlevel.checkpoint()
         self.forms.append(form)
         return self.reply
+
+    async def review_plan(self, plan: Plan) -> Verdict:
+        raise AssertionError(plan)
 
 
 def item(kind: str = "free_text", **more: object) -> Json:

@@ -1,0 +1,123 @@
+"""`present_plan`: leave plan mode by showing a person the plan and having it approved.
+
+What is approved is that the work begins; each step of it is still permitted like any other.
+"""
+
+from typing import Annotated, Final, Protocol
+
+from pydantic import Field, StringConstraints
+
+from crush_kernel.config.settings import PermissionMode
+from crush_kernel.errors import ToolError
+from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
+from crush_kernel.tools.plan import Approved, KeepPlanning, Plan, PlanReviewer, Unreviewed
+from crush_kernel.wording import clipped
+
+MAX_PLAN_CHARS: Final = 20_000
+MAX_WORDS_CHARS: Final = 10_000
+"""Of what the user adds, that the model reads."""
+
+NOT_PLANNING: Final = (
+    "The session is not in plan mode, so no plan has to be approved: do the work, or tell the user "
+    "in your reply what you would do."
+)
+NOBODY: Final = (
+    "Nobody is here who could approve the plan: the notebook runs without a person. The plan "
+    "stands in the notebook. Change nothing and end your turn now; say that the plan waits for "
+    "approval, and that the cell can be run again where someone can answer, or in another mode."
+)
+
+
+class Modes(Protocol):
+    """Has the permission mode of the session."""
+
+    @property
+    def mode(self) -> PermissionMode:
+        """The mode that holds."""
+        ...
+
+    @mode.setter
+    def mode(self, mode: PermissionMode) -> None: ...
+
+
+class PresentPlanArguments(Arguments):
+    """The plan."""
+
+    plan: Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_PLAN_CHARS)
+    ] = Field(description="What you mean to do, as Markdown: the steps, and the files they touch")
+
+
+def present_plan_tool(reviewer: PlanReviewer, modes: Modes) -> Tool[PresentPlanArguments]:
+    """Return the tool.
+
+    Args:
+        reviewer: shows the plan.
+        modes: whose mode an approval changes.
+    """
+
+    async def run(arguments: PresentPlanArguments, context: ToolContext) -> ToolOutput:
+        if modes.mode != "plan":
+            raise ToolError(NOT_PLANNING)
+        match await reviewer.review_plan(Plan(context.call_id, arguments.plan)):
+            case Unreviewed():
+                return _output(arguments, NOBODY, "nobody there to approve it")
+            case KeepPlanning(words=words):
+                return _output(
+                    arguments, _keep_planning(words), _with_words("keep planning", words)
+                )
+            case Approved() as approved:
+                # Whoever has changed the mode meanwhile has said more than the card could.
+                if modes.mode == "plan":
+                    modes.mode = "accept-edits" if approved.accepts_edits else "default"
+                summary = _with_words("approved", approved.words)
+                return _output(arguments, _approved(modes.mode, approved.words), summary)
+
+    return Tool(
+        name="present_plan",
+        description=description_of("present_plan"),
+        arguments=PresentPlanArguments,
+        run=run,
+        describe=lambda arguments: _title(arguments.plan),
+        is_harmless=True,
+    )
+
+
+def _output(arguments: PresentPlanArguments, text: str, summary: str) -> ToolOutput:
+    return ToolOutput(text, summary=summary, metadata={"plan": arguments.plan})
+
+
+def _approved(mode: PermissionMode, words: str) -> str:
+    edits = (
+        " Edits inside the project are made without a question."
+        if mode == "accept-edits"
+        else " You will be asked for permission step by step."
+    )
+    return (
+        f"The user approved the plan. Plan mode is over: begin now, in this turn.{edits}"
+        f"{_in_words(words)}"
+    )
+
+
+def _keep_planning(words: str) -> str:
+    return "The user did not approve the plan. Plan mode goes on: change nothing. " + (
+        f"Present a new plan that follows what the user says.{_in_words(words)}"
+        if words.strip()
+        else "Ask what is to be different, or end your turn."
+    )
+
+
+def _in_words(words: str) -> str:
+    said = words.strip()
+    return f"\nIn the user's words: {clipped(said, MAX_WORDS_CHARS)}" if said else ""
+
+
+def _with_words(summary: str, words: str) -> str:
+    said = " ".join(words.split())
+    return f'{summary}: "{clipped(said, 80)}"' if said else summary
+
+
+def _title(plan: str) -> str:
+    """Return the first line that says something, without the marks of a heading."""
+    lines = (line.strip().lstrip("#").strip() for line in plan.splitlines())
+    return clipped(next(filter(None, lines), ""), 80)
