@@ -185,6 +185,10 @@ class Journal:
             stored = self._database.read(lambda c: rows.find_session(c, name), None)
             return stored or self._sessions.get(name)
 
+    def sessions(self) -> list[StoredSession]:
+        """Return all sessions of the project without their headers, the oldest first."""
+        return self._read(rows.sessions, [])
+
     def branch(self, session: str, path: str) -> str:
         """Begin a session that goes on from another one, and return its id.
 

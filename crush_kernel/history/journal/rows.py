@@ -6,7 +6,7 @@ damage has made something else of a text or a number are passed over.
 """
 
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -281,12 +281,21 @@ def find_session(connection: sqlite3.Connection, session: str) -> StoredSession 
     """Return what is kept of a session."""
     query = "SELECT id, path, parent, title, header FROM sessions WHERE id = ?"
     row = connection.execute(query, (session,)).fetchone()
-    if row is None:
-        return None
-    *texts, header = row
-    if not all(isinstance(text, str) for text in texts):
-        return None
-    return StoredSession(*texts, header=json_object(header))
+    return None if row is None else _stored_session(row)
+
+
+def sessions(connection: sqlite3.Connection) -> list[StoredSession]:
+    """Return what is kept of all sessions but their headers, the oldest first."""
+    query = "SELECT id, path, parent, title, NULL FROM sessions ORDER BY number"
+    found = map(_stored_session, connection.execute(query))
+    return [session for session in found if session is not None]
+
+
+def _stored_session(row: Sequence[object]) -> StoredSession | None:
+    *values, header = row
+    texts = [value for value in values if isinstance(value, str)]
+    is_whole = len(texts) == len(values)
+    return StoredSession(*texts, header=json_object(header)) if is_whole else None
 
 
 def sessions_at(connection: sqlite3.Connection, path: str) -> list[str]:

@@ -13,14 +13,13 @@ import anyio.to_thread
 from crush_kernel.errors import CommandError
 from crush_kernel.history.journal.journal import StoredTurn
 from crush_kernel.history.redaction import Redactor
-from crush_kernel.history.summary import is_summary
 from crush_kernel.history.turn import Turn, source_digest
-from crush_kernel.kernel.cells import Prompt, Shell, cell_text
 from crush_kernel.kernel.commands.call import CommandAnswer, CommandCall
 from crush_kernel.kernel.export import FORMATS, export_name, exported
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import short
-from crush_kernel.messages import ShellCommand, Text, text_of
+from crush_kernel.kernel.turntext import asked
+from crush_kernel.messages import text_of
 
 _ENDS: Final = {
     "end_turn": "answered",
@@ -28,11 +27,6 @@ _ENDS: Final = {
     "error": "failed",
     "running": "running",
 }
-
-_COMMANDS: Final = {
-    source_digest(text): text for text in ("/undo", "/undo force", "/redo", "/redo force")
-}
-"""Cells whose turns say something else, by the digest of their text."""
 
 
 async def replay(call: CommandCall) -> CommandAnswer:
@@ -152,21 +146,6 @@ def _row(stored: StoredTurn, turn: Turn | None, current: Turn) -> str:
     mark = "the one above" if stored.run == current.run else ""
     said = (escape(short(text)) for text in (asked(turn), _answered(turn)))
     return f"| {stored.run} | {' | '.join(said)} | {_ENDS[turn.end]} | {mark} |"
-
-
-def asked(turn: Turn) -> str:
-    """Return the text of the cell that made `turn`, as far as its messages tell."""
-    if command := _COMMANDS.get(turn.source):
-        return command
-    prompt = next((message for message in turn.messages if not is_summary(message)), None)
-    if prompt is None and turn.messages:
-        return "/compact"
-    for part in prompt.parts if prompt is not None else ():
-        if isinstance(part, Text):
-            return cell_text(Prompt(part.text))
-        if isinstance(part, ShellCommand):
-            return cell_text(Shell(part.command))
-    return "/new" if turn.is_start else ""
 
 
 def _source(turn: Turn) -> str | None:

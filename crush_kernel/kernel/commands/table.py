@@ -16,6 +16,8 @@ from rapidfuzz import process
 from crush_kernel import __version__
 from crush_kernel.errors import CommandError
 from crush_kernel.kernel.commands.agents import agents
+from crush_kernel.kernel.commands.audit import USAGE as AUDIT_USAGE
+from crush_kernel.kernel.commands.audit import audit
 from crush_kernel.kernel.commands.call import CommandAnswer, CommandCall
 from crush_kernel.kernel.commands.costpage import cost_page
 from crush_kernel.kernel.commands.jobs import jobs
@@ -175,6 +177,7 @@ COMMANDS = {
         ),
         SlashCommand("skills", "/skills", "shows the skills, and what is wrong with them", skills),
         SlashCommand("agents", "/agents", "shows who can be given tasks", agents),
+        SlashCommand("audit", AUDIT_USAGE, "shows what was done here, and by whose leave", audit),
         SlashCommand(NEW, "/new", "starts afresh: cells below know nothing of those above", _new),
         SlashCommand(
             "context", "/context [full]", "shows what the next prompt is sent with", context
