@@ -53,6 +53,7 @@ from crush_kernel.hooks.payload import Situation
 from crush_kernel.messages import Message, Text
 from crush_kernel.permissions.shell.reading import read_command
 from crush_kernel.prompt.prompts import Prompts, open_prompts
+from crush_kernel.prompt.reminder import describe_mode
 from crush_kernel.prompt.skills import Skill
 from crush_kernel.prompt.skilltext import invocation
 from crush_kernel.prompt.system import SystemPrompt
@@ -189,11 +190,13 @@ class Runtime:
         """Return what a prompt in `cell_id` would be sent with now; nobody is told anything."""
         info = (await self.models.in_use()).info
         prompt = _reminding(await self.prompts.preview(), self.job_news.preview())
+        prompt = _reminding(prompt, describe_mode(self.agent.gate.mode))
         return self.agent.contents(cell_id, prompt, info)
 
     async def system_prompt(self) -> SystemPrompt:
         """Return the prompt for a request of the running turn that is sent now."""
         prompt = _reminding(await self.prompts.system_prompt(), self.job_news.said)
+        prompt = _reminding(prompt, describe_mode(self.agent.gate.mode))
         return _reminding(prompt, self.prompt_hooks.reminder)
 
     async def _prompt(
@@ -327,6 +330,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             ),
             subagents=SubAgentParts(prompts, data),
             disabled=safety.disabled_tools,
+            modes=safety.gate,
         )
         hooks = Hooks(shell, cwd=paths.cwd, situation=lambda: _situation(runtime))
         safety.run_hooks(hooks)

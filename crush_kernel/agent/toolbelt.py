@@ -23,6 +23,7 @@ from crush_kernel.tools.network import NetworkTools
 from crush_kernel.tools.notebook.openpage import NotebookDesk
 from crush_kernel.tools.notebook_edit import notebook_edit_tool
 from crush_kernel.tools.paths import PathPolicy
+from crush_kernel.tools.present_plan import Modes, present_plan_tool
 from crush_kernel.tools.question import QuestionDesk, question_tool
 from crush_kernel.tools.todos import todos_tool
 from crush_kernel.tools.tracker import ReadTracker
@@ -62,6 +63,8 @@ class ToolBelt:
     """What tells about Crush itself."""
     subagents: SubAgentParts | None = None
     """Without it nothing starts any."""
+    modes: Modes | None = None
+    """Has the permission mode, which an approved plan changes; without it none is presented."""
     disabled: frozenset[str] = frozenset()
     """Names of tools that nobody is given."""
 
@@ -105,7 +108,9 @@ class ToolBelt:
 
     def _own(self) -> tuple[AnyTool, ...]:
         """Return what the agent shares with no sub-agent."""
-        own = (erase(todos_tool()), erase(question_tool(self.questions)))
+        own: tuple[AnyTool, ...] = (erase(todos_tool()), erase(question_tool(self.questions)))
+        if self.modes is not None:
+            own = (*own, erase(present_plan_tool(self.questions, self.modes)))
         parts = self.subagents
         if parts is None:
             return own

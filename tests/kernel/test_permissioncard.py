@@ -17,13 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crush_kernel.kernel import permissiontext
 from crush_kernel.kernel.permissioncard import PermissionCard
 from crush_kernel.kernel.render import Row
 from crush_kernel.kernel.ruleoffer import RuleOffer
-from crush_kernel.kernel.turnstile import Turnstile
+from crush_kernel.kernel.turnstile import REST_S, Turnstile
 from crush_kernel.kernel.widgets import LiveCard
 from crush_kernel.permissions.gate import Answer
-from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.request import CommandPart, PermissionRequest
 from tests.kernel.widget_models import open_models, send, texts, with_class
 
 pytestmark = pytest.mark.anyio
@@ -253,12 +254,13 @@ def test_all_of_a_command_can_be_read(middle: str) -> None:
 
 
 async def test_every_control_is_labelled_and_in_reading_order() -> None:
-    card = card_for(request())
+    card = card_for(request(), OFFER)
     row = card.box.children[-1]
     labels = [getattr(child, "description", "") or child.placeholder for child in row.children]
     assert labels == [
         "Allow once",
         "Allow for this session",
+        "Always …",
         "Deny",
         "reason (optional, the model reads it)",
     ]
@@ -266,3 +268,167 @@ async def test_every_control_is_labelled_and_in_reading_order() -> None:
     assert "crush-card" in card.box._dom_classes
     assert "var(--jp-warn-color1" in card.box.layout.border_left
     card.close()
+
+
+async def test_the_parts_of_a_command_stand_with_what_they_do() -> None:
+    parts = (
+        CommandPart("git stash <b>", ("git",), "changes <i>"),
+        CommandPart(
+            "pytest > out.txt", ("pytest",), "runs the project's code", writes=("out.txt",)
+        ),
+    )
+    card = card_for(request(command="git stash <b> && pytest > out.txt", parts=parts))
+    shown = re.sub(r"<[^>]*>", "|", texts(card.box))
+    assert re.search(r"1\|+git stash &lt;b&gt; \|+&amp;&amp;\|+changes &lt;i&gt;", shown)
+    assert re.search(
+        r"2\|+pytest &gt; out.txt\|+runs the project&#x27;s code · writes out.txt", shown
+    )
+    assert permissiontext.UNREAD not in shown
+    card.close()
+
+
+async def test_a_command_that_could_not_be_read_says_so() -> None:
+    card = card_for(request(command="if ["))
+    assert permissiontext.UNREAD in unescape(texts(card.box))
+    card.close()
+
+
+async def test_dangers_are_words_and_not_only_a_colour() -> None:
+    card = card_for(request(command="x", dangers=("removes <build>\nfor good",)))
+    shown = texts(card.box)
+    assert re.search(r">dangerous</span> removes &lt;build&gt;⟨U\+000A⟩for good", shown)
+    card.close()
+
+
+async def test_the_question_mark_explains_the_buttons() -> None:
+    card = card_for(request())
+    (mark,) = with_class("crush-help")
+    (line,) = (each for each in with_class("crush-text") if "this call only" in each.value)
+    assert line.layout.display == "none"
+    mark.click()
+    assert line.layout.display is None
+    mark.click()
+    assert line.layout.display == "none"
+    card.close()
+
+
+# --- always -------------------------------------------------------------------------------
+
+
+def open_editor(card: PermissionCard) -> Any:  # noqa: ANN401 - a widget
+    """Press Always and return the field with the rules."""
+    assert not with_class("crush-rules")
+    with_class("crush-always")[0].click()
+    (field,) = with_class("crush-rules")
+    assert "crush-rule-editor" in card.box.children[-1]._dom_classes
+    return field
+
+
+async def test_always_is_offered_only_where_there_is_something_to_keep() -> None:
+    card = card_for(request())
+    assert not with_class("crush-always")
+    card.close()
+
+
+async def test_always_proposes_rules_and_keeps_them_where_a_person_says() -> None:
+    card = card_for(request(), OFFER)
+    field = open_editor(card)
+    assert field.value == "bash(pytest:*)"
+    (scope,) = with_class("crush-choices")
+    assert [label for label, _ in scope.options] == ["in this project", "everywhere"]
+    assert scope.value == "project"
+    field.value = "bash(pytest -q:*)\n\n bash(pytest x) "
+    scope.value = "everywhere"
+    with_class("crush-rules-save")[0].click()
+    rules = ("bash(pytest -q:*)", "bash(pytest x)")
+    assert await answered(card) == Answer("always", rules=rules, scope="everywhere")
+
+
+async def test_letters_that_arrive_just_after_save_still_count() -> None:
+    card = card_for(request(), OFFER)
+    field = open_editor(card)
+    with_class("crush-rules-save")[0].click()
+    field.value = "bash(pytest -x)"
+    assert await answered(card) == Answer("always", rules=("bash(pytest -x)",))
+
+
+@pytest.mark.parametrize("written", ["", "bash(ls)", "bash(pytest)\nnonsense"])
+async def test_rules_that_cannot_be_kept_are_not_kept_and_it_is_said(written: str) -> None:
+    card = card_for(request(), OFFER)
+    waiting = asyncio.ensure_future(card.answer())
+    field = open_editor(card)
+    field.value = written
+    shown = texts(card.box)
+    assert "not saved</span> Not &lt;this&gt;." in shown
+    with_class("crush-rules-save")[0].click()
+    await anyio.sleep(0.2)
+    assert not waiting.done()
+    field.value = "bash(pytest)"
+    assert "not saved" not in texts(card.box)
+    with_class("crush-rules-save")[0].click()
+    with anyio.fail_after(5):
+        assert await waiting == Answer("always", rules=("bash(pytest)",))
+    card.close()
+
+
+async def test_cancel_closes_the_rules_and_the_question_stays() -> None:
+    card = card_for(request(), OFFER)
+    models = open_models()
+    for _ in range(2):
+        open_editor(card)
+        assert with_class("crush-always")[0].disabled
+        with_class("crush-rules-cancel")[0].click()
+        assert open_models() == models
+    with_class("crush-allow-once")[0].click()
+    assert await answered(card) == Answer("once")
+
+
+async def test_another_button_may_be_pressed_while_the_rules_are_open() -> None:
+    card = card_for(request(), OFFER)
+    open_editor(card)
+    (save,) = with_class("crush-rules-save")
+    save.click()
+    with_class("crush-deny")[0].click()
+    assert await answered(card) == Answer("deny")
+    await anyio.sleep(0.2)
+
+
+# --- settled ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("css_class", "line"),
+    [
+        ("crush-allow-once", "allowed once · bash make"),
+        ("crush-allow-session", "allowed for this session · bash make"),
+        ("crush-deny", "denied · bash make"),
+    ],
+)
+async def test_one_line_takes_the_place_of_the_buttons(css_class: str, line: str) -> None:
+    card = card_for(request(command="make"))
+    row = card.box.children[-1]
+    with_class(css_class)[0].click()
+    with anyio.fail_after(5):
+        await card.answer()
+    (settled,) = with_class("crush-settled")
+    assert line in settled.value
+    assert row.layout.visibility == "hidden"
+    assert row in card.box.children
+    card.settle("something else")
+    assert line in settled.value
+    card.close()
+
+
+async def test_while_another_answer_rests_no_press_counts() -> None:
+    now = [0.0]
+    turnstile = Turnstile(lambda: now[0])
+    first, second = (PermissionCard(request(), OFFER, turnstile) for _ in range(2))
+    one, other = with_class("crush-allow-once")
+    one.click()
+    other.click()
+    now[0] = REST_S / 2
+    other.click()
+    second.settle("no answer needed")
+    assert await answered(first) == Answer("once")
+    second.close()
+    assert "no answer needed" not in texts(first.box)

@@ -1,5 +1,6 @@
 """What is shown in short was clean before it was cut."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,10 @@ from crush_kernel.agent.events import (
     ToolStarted,
 )
 from crush_kernel.history.redaction import Redactor
-from crush_kernel.kernel.redactedevent import redacted_event, redacted_request
+from crush_kernel.kernel.redactedevent import WITHHELD, redacted_event, redacted_request
 from crush_kernel.kernel.transcript import Transcript
 from crush_kernel.messages import ToolResult
-from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.request import CommandPart, PermissionRequest
 
 REDACTOR = Redactor({})
 KEY = "ghp_" + "a1B2" * 9
@@ -36,6 +37,11 @@ def request(text: str) -> PermissionRequest:
         command=f"echo {text}",
         diff=f"+{text}",
         notes=(text, "plain"),
+        parts=(CommandPart(f"echo {text}", ("echo", text, None), f"says {text}", writes=(text,)),),
+        reads=(Path(f"/home/{text}"),),
+        writes=(Path(f"/srv/{text}"),),
+        dangers=(f"tells {text}",),
+        server=f"{text}.example.org",
     )
 
 
@@ -69,6 +75,18 @@ def test_a_question_shows_no_secret_and_grants_what_was_asked() -> None:
     asked = request(KEY)
     assert redacted_request(asked, REDACTOR) == request(MARK)
     assert asked.grant != request(MARK).grant
+
+
+def test_a_secret_that_only_the_whole_command_gives_away_is_in_no_part_of_it() -> None:
+    command = "deploy $(echo hunter2)"
+    parts = (
+        CommandPart(command, ("deploy", None), "runs it"),
+        CommandPart("echo hunter2", ("echo", "hunter2"), "prints text"),
+    )
+    redactor = Redactor({}, [r"echo \w+\)"])
+    shown = redacted_request(replace(request(""), command=command, parts=parts), redactor)
+    assert [part.text for part in shown.parts] == [shown.command, WITHHELD]
+    assert "hunter2" not in str((shown.command, shown.parts))
 
 
 @pytest.mark.parametrize("before", range(60, 110))
