@@ -9,7 +9,7 @@ from typing import Any
 
 from crush_kernel.kernel import completion, inspection
 from crush_kernel.kernel.bridge import Engine
-from crush_kernel.kernel.commands.table import COMMANDS
+from crush_kernel.kernel.commands.table import ARGUMENTS, COMMANDS
 from crush_kernel.runtime import Runtime
 
 
@@ -49,6 +49,9 @@ class EditorHelp:
                 models = await self.engine.run(self.runtime.models.providers.models)
                 labels = ["keep", *(info.label for info in models)]
                 return [completion.Match(label, "model") for label in labels if word in label]
+            case completion.Wanted(kind="argument", command=command, word=word):
+                words = ARGUMENTS.get(command, ())
+                return [completion.Match(each, "argument") for each in words if word in each]
             case completion.Wanted(kind="file", word=word):
                 return await asyncio.to_thread(
                     completion.file_matches, word, self.runtime.paths.cwd

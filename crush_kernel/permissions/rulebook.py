@@ -31,6 +31,8 @@ class Page:
     stored: tuple[StoredRule, ...]
     """Those of them that a person has stored, in the order in which they are numbered; some may
     not be understood."""
+    written: int
+    """How many rules of the policy stand in configuration files: the first ones."""
     warnings: tuple[str, ...]
     """One sentence for each thing that does not count."""
 
@@ -109,12 +111,13 @@ class RuleBook:
             where = self._shown(each.path)
             if rule := _parsed(each.text, where, warnings):
                 rules.append(StandingRule(each.verdict, rule, where, each.scope))
+        written = len(rules)
         rules += (
             StandingRule(each.verdict, rule, source_of(each.scope))
             for each in found.rules
             if (rule := _parsed(each.text, "stored rules", warnings))
         )
-        return Page(Policy(tuple(rules), self._place), found.rules, tuple(warnings))
+        return Page(Policy(tuple(rules), self._place), found.rules, written, tuple(warnings))
 
     def _shown(self, path: Path) -> str:
         """Return a configuration file as people know it."""

@@ -6,10 +6,11 @@ whose hint says what to type instead.
 
 import platform
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import groupby
+from types import MappingProxyType
 
 from rapidfuzz import process
 
@@ -21,7 +22,9 @@ from crush_kernel.kernel.commands.audit import audit
 from crush_kernel.kernel.commands.call import CommandAnswer, CommandCall
 from crush_kernel.kernel.commands.costpage import cost_page
 from crush_kernel.kernel.commands.jobs import jobs
+from crush_kernel.kernel.commands.mode import NAMES, mode
 from crush_kernel.kernel.commands.notebook import export, replay, versions
+from crush_kernel.kernel.commands.permissions import USAGE, WORDS, permissions
 from crush_kernel.kernel.commands.skills import skills
 from crush_kernel.kernel.commands.undo import REDO, UNDO, diff, undo
 from crush_kernel.kernel.commands.window import COMPACT, compact, context, uncompact
@@ -171,6 +174,8 @@ COMMANDS = {
             "model", "/model [name or keep]", "lists, switches or keeps the model", _model
         ),
         SlashCommand("status", "/status", "shows model, permissions, folder, versions", _status),
+        SlashCommand("mode", "/mode [name]", "shows or sets what passes without a question", mode),
+        SlashCommand("permissions", USAGE, "shows the rules, or stores them", permissions),
         SlashCommand("cost", "/cost", "shows the tokens and money spent", _cost),
         SlashCommand(
             "jobs", "/jobs [stop id]", "lists what runs in the background, or stops it", jobs
@@ -203,3 +208,6 @@ COMMANDS = {
         ),
     )
 }
+
+ARGUMENTS: Mapping[str, Sequence[str]] = MappingProxyType({"mode": NAMES, "permissions": WORDS})
+"""The first words that some commands take."""
