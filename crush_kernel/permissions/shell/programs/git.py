@@ -63,7 +63,7 @@ LOOKING: Final[Mapping[str, Usage]] = {
     "log": usage(_LOG, "t*", does=_SHOWS),
     "show": usage(_LOG, "t*", does=_SHOWS),
     "whatchanged": usage(_LOG, "t*", does=_SHOWS),
-    "shortlog": usage("-nsecw? --numbered --summary --email --group: " + _LOG, "t*", does=_SHOWS),
+    "shortlog": usage(_LOG + " -nsecw? --numbered --summary --email --group:", "t*", does=_SHOWS),
     "reflog": usage(_LOG, "t*", does=_SHOWS),
     "stash list": usage(_LOG, "t*", does=_SHOWS),
     "stash show": usage(_DIFF + " --include-untracked --only-untracked", "t*", does=_SHOWS),
@@ -311,6 +311,8 @@ def _changing(call: GitCall) -> Judgement:
     if call.name == "submodule" and call.rest[:1] and call.rest[0].text == "foreach":
         return _foreach(call.rest[1:])
     nested = call.rest[0].text if call.rest else None
+    if (call.name, nested) == ("bisect", "run"):
+        return Judgement("runs another command", runs=(call.rest[1:],) if call.rest[1:] else ())
     is_nested = call.name in _NESTED and nested is not None and not nested.startswith("-")
     depth = 0 if call.name in _NO_RULE or not call.name else call.before + 1 + is_nested
     words = tuple(word for word in call.rest if not (word.text or "-").startswith("-"))

@@ -29,7 +29,8 @@ from crush_kernel.permissions.shell.programs.find import judge_find
 from crush_kernel.permissions.shell.programs.git import judge_git
 from crush_kernel.permissions.shell.programs.looking import LOOKING
 from crush_kernel.permissions.shell.programs.names import Program, program_of
-from crush_kernel.permissions.shell.programs.operands import judge_usage
+from crush_kernel.permissions.shell.programs.operands import judge_given, judge_usage
+from crush_kernel.permissions.shell.programs.options import scan
 from crush_kernel.permissions.shell.programs.shells import (
     LANGUAGES,
     SHELLS,
@@ -118,15 +119,10 @@ def _language(name: str, arguments: tuple[Word, ...]) -> Judgement:
 
 
 def _date(arguments: tuple[Word, ...]) -> Judgement:
-    judged = judge_usage(LOOKING["date"], arguments)
-    # Anything else sets the time.
-    texts = [word.text or "" for word in arguments[-1:]]
-    is_format = not texts or texts[0].startswith(("+", "-")) or _is_value(arguments)
-    return judged if is_format else replace(judged, is_read_only=False)
-
-
-def _is_value(arguments: tuple[Word, ...]) -> bool:
-    return len(arguments) > 1 and arguments[-2].text in ("-d", "--date", "-r", "--reference")
+    given = scan(arguments, LOOKING["date"].options)
+    # Anything but a format sets the time.
+    given.is_understood &= all((word.text or "").startswith("+") for word in given.operands)
+    return judge_given(LOOKING["date"], given)
 
 
 def _command(arguments: tuple[Word, ...]) -> Judgement:
@@ -161,7 +157,7 @@ def _session(arguments: tuple[Word, ...]) -> Judgement:
 
 def _parallel(arguments: tuple[Word, ...]) -> Judgement:
     judged = judge_wrapper(WRAPPERS["parallel"], arguments)
-    codes = tuple(word for words in judged.runs for word in words[:1] if " " in (word.text or ""))
+    codes = tuple(word for word in arguments if " " in (word.text or ""))
     return replace(judged, scripts=codes)
 
 

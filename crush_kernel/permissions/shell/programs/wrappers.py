@@ -163,7 +163,6 @@ WRAPPERS: Final[Mapping[str, Wrapper]] = {
         "-itc: -n: --namespace: --container:", skips=1, does="runs in a container"
     ),
     "hyperfine": _wrapper("-w: -r: -m: -M: -N -i --warmup: --runs:", joins=True),
-    "git bisect run": _wrapper(),
 }
 
 
@@ -172,9 +171,7 @@ def judge_wrapper(wrapper: Wrapper, arguments: tuple[Word, ...]) -> Judgement:
     given = scan(arguments, wrapper.options, in_order=True)
     scripts = tuple(word for name, word in given.texts if name in wrapper.code)
     command, is_harmless = _without_assignments(wrapper, given.operands)
-    in_doubt = not given.is_understood or any(
-        word.text is None for word in given.operands[: max(wrapper.skips, 0)]
-    )
+    in_doubt = not given.is_understood or bool(given.unclear)
     judgement = Judgement(
         wrapper.does,
         is_read_only=wrapper.is_plain
@@ -201,7 +198,7 @@ def _running(
 ) -> Judgement:
     if wrapper.joins and command:
         return replace(judgement, scripts=(*judgement.scripts, joined(command)))
-    if wrapper.adds:
+    if wrapper.adds and command:
         command = (*_until_inputs(_with_unknown(given, command)), *_added(given))
     starts = [command] if command else []
     if in_doubt:
