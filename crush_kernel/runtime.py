@@ -273,7 +273,8 @@ class Runtime:
 async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerator[Runtime]:
     """Build the parts for `cwd` and close them in reverse; every child ends with them."""
     settings = read_settings(environ)
-    paths = PathPolicy(root=project_root(cwd), cwd=cwd)
+    own = (settings.directories.config, settings.directories.data)
+    paths = PathPolicy(root=project_root(cwd), cwd=cwd, own=own)
     state = State(settings.directories.data / FILE_NAME)
     redactor = Redactor(environ, settings.redact_patterns)
     mark = user_mark(settings.directories.data)

@@ -4,7 +4,9 @@ Nobody is asked about a typing error, and every tool that reads asks in the same
 """
 
 import os
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -19,6 +21,8 @@ from crush_kernel.tools.paths import PathPolicy, Target, reason
 MAX_NEAR_NAMES = 3
 MIN_LIKENESS = 60.0
 """Of 100: below it, names share little more than their ending."""
+AT_ONCE_S = 0.05
+"""Who has waited longer for an answer looks again whether the place is still the same."""
 MAX_SIBLINGS = 10_000
 """Names that are compared with a missing one; a folder can hold millions."""
 
@@ -34,7 +38,8 @@ async def find_readable(
 ) -> tuple[Target, os.stat_result]:
     """Return the existing place that `text` names and what it is, once reading it is allowed.
 
-    Inside the project that is at once. A slow file system does not hold up a cancellation.
+    Inside the project that is at once, but for what the user's rules say of it. A slow file
+    system does not hold up a cancellation.
 
     Args:
         paths: where it may read.
@@ -47,12 +52,16 @@ async def find_readable(
     Raises:
         ToolError: no such place, or none that can be reached; the message says what is near.
             Or it has become another place while the question was open.
-        PermissionDenied: it is outside the project and the answer was no.
+        PermissionDenied: a rule is against it, or it is outside the project and the answer was
+            no.
     """
     target, status = await _find_in_thread(paths, text)
-    if target.is_outside and not (is_open is not None and is_open(target.path)):
-        request = paths.read_request(target, call_id=context.call_id, tool=tool, action=action)
-        await context.permit(request)
+    request = paths.read_request(target, call_id=context.call_id, tool=tool, action=action)
+    if target.is_outside and is_open is not None and is_open(target.path):
+        request = replace(request, is_outside=False)
+    began = time.monotonic()
+    await context.permit(request)
+    if request.is_outside or time.monotonic() - began > AT_ONCE_S:
         asked, (target, status) = target, await _find_in_thread(paths, text)
         if target != asked:
             raise ToolError(f"{asked.shown} was replaced while permission was asked. Try again.")

@@ -86,9 +86,8 @@ class Attachments:
 
     async def _attach(self, target: Target, mention: Mention, permit: Permit) -> Part:
         try:
-            if target.is_outside:
-                request = self._paths.read_request(target, call_id="", tool="attach", action="read")
-                await permit(request)
+            request = self._paths.read_request(target, call_id="", tool="attach", action="read")
+            await permit(request)
             data = await anyio.to_thread.run_sync(_read, target.path, abandon_on_cancel=True)
             if media_type_of(data) in MEDIA_TYPES:
                 return (await admit(data, name=target.shown)).media

@@ -52,6 +52,12 @@ class _Places:
             return
         kept.update({target.path: target for target in found if target.path not in HARMLESS})
 
+    def warn(self, found: tuple[Target, ...] | None, paths: PathPolicy) -> None:
+        """Note what is dangerous about writing to where a word leads."""
+        for target in found or ():
+            if target.path not in HARMLESS:
+                self.dangers.update(dict.fromkeys(paths.dangers(target)))
+
     def outside(self) -> Iterator[Path]:
         """Yield the places outside the project."""
         for target in (*self.reads.values(), *self.writes.values()):
@@ -147,6 +153,7 @@ def _look_at(part: ReadPart, start: Path, paths: PathPolicy) -> _Places:
     for word in judged.writes:
         found = _found(word, base, paths)
         places.add(places.writes, found)
+        places.warn(found, paths)
         if judged.removes_trees:
             places.dangers.update(dict.fromkeys(_tree_dangers(found, paths)))
     for words, kept in ((part.reads, places.reads), (part.writes, places.writes)):
@@ -154,6 +161,8 @@ def _look_at(part: ReadPart, start: Path, paths: PathPolicy) -> _Places:
             found = _found(word, base, paths)
             places.add(kept, found)
             places.add(places.redirects, found)
+            if kept is places.writes:
+                places.warn(found, paths)
     if not judged.is_read_only:
         for word in filter(_leads_away, part.words[1:]):
             places.add(places.reads, _found(word, base, paths))

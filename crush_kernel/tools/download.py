@@ -91,6 +91,7 @@ def download_tool(
             suffix=f" to {shown}",
             paths=(place.target.path,),
             is_outside=place.target.is_outside,
+            dangers=paths.dangers(place.target),
             notes=place.notes,
         )
         read = partial(_save, place=place, context=context, max_bytes=max_bytes)

@@ -22,7 +22,6 @@ from crush_kernel.files.textfile import (
     has_undecoded_bytes,
     shown,
 )
-from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.base import KeepVersion, ToolContext, ToolOutput, limit_output
 from crush_kernel.tools.diskfile import MAX_EDIT_BYTES, read_file, replace_file, require_writable
 from crush_kernel.tools.notebook.openpage import NotebookDesk
@@ -167,13 +166,11 @@ class Files:
             await run_sync(_require_notebook, target, proposal.text, abandon_on_cancel=True)
         diff = await run_sync(_diff, before, proposal, abandon_on_cancel=True)
         await context.permit(
-            PermissionRequest(
+            self.paths.write_request(
+                target,
                 call_id=context.call_id,
                 tool=tool,
-                action="write",
                 title=f"{proposal.verb} {target.shown}",
-                paths=(target.path,),
-                is_outside=target.is_outside,
                 diff=diff.text,
                 notes=before.notes,
             )

@@ -3,7 +3,8 @@
 The model's text becomes a `Target`: a real, absolute path with every link resolved, also
 where the file does not exist yet. Inside or outside is decided on that path alone, by its
 components, so neither `..`, nor a link, nor a folder whose name begins like the project's
-gets past it. Every tool that takes a path takes it through `PathPolicy`.
+gets past it. Every tool that takes a path takes it through `PathPolicy`, which also words the
+questions whether it may be read or written.
 """
 
 import errno
@@ -11,12 +12,15 @@ import os
 import re
 import stat
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote, urlsplit
 
+from crush_kernel.config.directories import home_directory
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import KEY_FOLDERS, printable
+from crush_kernel.permissions.controlfiles import ControlFiles
 from crush_kernel.permissions.request import PermissionRequest
 
 MAX_PATH_BYTES = 4_096
@@ -39,6 +43,8 @@ class Target:
     project, else in full. One line; the model can pass it back."""
     is_outside: bool
     """Whether it lies outside the project, or in a folder for keys inside it."""
+    named: Path | None = field(default=None, compare=False)
+    """What led there, links and all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +54,18 @@ class PathPolicy:
     root: Path
     """The project: what is below it is inside. It may be reached through a link."""
     cwd: Path
+    own: tuple[Path, ...] = ()
+    """The user's folders for this program, where nothing is written without a question."""
+    control: ControlFiles = field(init=False, repr=False, compare=False)
+    """By what programs are told what to do."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "root", Path(os.path.realpath(self.root)))
+        root = Path(os.path.realpath(self.root))
+        object.__setattr__(self, "root", root)
         object.__setattr__(self, "cwd", Path(os.path.realpath(self.cwd)))
+        own = tuple(Path(os.path.realpath(folder)) for folder in self.own)
+        home = Path(os.path.realpath(home_directory(os.environ)))
+        object.__setattr__(self, "control", ControlFiles(home, root, own))
 
     def resolve(self, text: str) -> Target:
         """Return where `text` leads, `~` and links resolved; nothing has to exist.
@@ -59,6 +73,7 @@ class PathPolicy:
         Raises:
             ToolError: no file can have that name; the message says what to write instead.
         """
+        text = _without_scheme(text)
         _check(text)
         return self.target(self.cwd / _expand_home(text))
 
@@ -68,6 +83,7 @@ class PathPolicy:
         It may lead somewhere else, by a link.
         """
         try:
+            text = _without_scheme(text)
             _check(text)
             path = os.path.normpath(self.cwd / _expand_home(text))
         except ToolError:
@@ -86,12 +102,42 @@ class PathPolicy:
             raise ToolError(f"{printable(str(path))} runs in a circle of symbolic links.")
         is_outside = not self._is_inside(Path(real))
         shown = real if is_outside else os.path.relpath(real, self.cwd)
-        return Target(Path(real), shown=printable(shown), is_outside=is_outside)
+        return Target(Path(real), shown=printable(shown), is_outside=is_outside, named=path)
 
     def _is_inside(self, real: Path) -> bool:
         if not real.is_relative_to(self.root):
             return False
         return KEY_FOLDERS.isdisjoint(real.relative_to(self.root).parts)
+
+    def dangers(self, target: Target) -> tuple[str, ...]:
+        """Return why writing to `target` always asks, in whatever mode; nothing for most."""
+        named = () if target.named is None else (Path(os.path.normpath(target.named)),)
+        found = self.control.dangers((target.path, *named))
+        # One file, however it was reached, is one reason.
+        return found[:1]
+
+    def write_request(
+        self,
+        target: Target,
+        *,
+        call_id: str,
+        tool: str,
+        title: str,
+        diff: str = "",
+        notes: tuple[str, ...] = (),
+    ) -> PermissionRequest:
+        """Return the question whether `tool` may write to `target`."""
+        return PermissionRequest(
+            call_id=call_id,
+            tool=tool,
+            action="write",
+            title=title,
+            paths=(target.path,),
+            is_outside=target.is_outside,
+            dangers=self.dangers(target),
+            diff=diff,
+            notes=notes,
+        )
 
     @staticmethod
     def read_request(
@@ -136,6 +182,23 @@ def kind_of(status: os.stat_result) -> str:
 def reason(error: OSError) -> str:
     """Return why the system refused, in lower case: `permission denied`."""
     return (error.strerror or str(error)).lower()
+
+
+def _without_scheme(text: str) -> str:
+    """Return the path that a `file:` URL of this machine stands for; other text as it is."""
+    if text[:7].lower() != "file://":
+        return text
+    try:
+        url = urlsplit(text)
+    except ValueError:
+        return text
+    if url.netloc.lower() not in ("", "localhost"):
+        raise ToolError(
+            f"'{printable(text[:200])}' is a file of another machine. Write a plain path instead."
+        )
+    # A name may hold what begins a query or a fragment elsewhere.
+    rest = text[7 + len(url.netloc) :]
+    return unquote(rest, errors="surrogateescape")
 
 
 def _check(text: str) -> None:

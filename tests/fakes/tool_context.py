@@ -18,6 +18,8 @@ class FakeContext:
     context: ToolContext
     requests: list[PermissionRequest] = field(default_factory=list[PermissionRequest])
     """What was asked, oldest first."""
+    passed: list[PermissionRequest] = field(default_factory=list[PermissionRequest])
+    """What the engine lets pass without a question: reading inside the project."""
     progress: list[str] = field(default_factory=list[str])
     versions: list[tuple[Path, bytes | None, bytes | None]] = field(
         default_factory=list[tuple[Path, bytes | None, bytes | None]]
@@ -41,9 +43,13 @@ def tool_context(
         call_id: the call's id.
     """
     requests: list[PermissionRequest] = []
+    passed: list[PermissionRequest] = []
     progress: list[str] = []
 
     async def permit(request: PermissionRequest) -> None:
+        if request.action in ("read", "list") and not request.is_outside:
+            passed.append(request)
+            return
         requests.append(request)
         await anyio.lowlevel.checkpoint()
         meanwhile()
@@ -61,4 +67,6 @@ def tool_context(
         progress=progress.append,
         keep_version=keep_version,
     )
-    return FakeContext(context, requests=requests, progress=progress, versions=versions)
+    return FakeContext(
+        context, requests=requests, passed=passed, progress=progress, versions=versions
+    )

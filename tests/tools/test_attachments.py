@@ -21,7 +21,9 @@ pytestmark = pytest.mark.anyio
 
 
 async def refuse(request: PermissionRequest) -> None:
-    raise PermissionDenied(f"not {request.action}")
+    """Refuse what would be asked; inside the project nothing is."""
+    if request.is_outside:
+        raise PermissionDenied(f"not {request.action}")
 
 
 async def load(text: str, folder: Path) -> tuple[Part, ...]:

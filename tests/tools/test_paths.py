@@ -118,7 +118,8 @@ def test_a_circle_of_links_does_not_hide_the_links_behind_it(project: Path) -> N
         pytest.param("x/" * 2500, "too long", id="long path"),
         pytest.param("\\\\?\\C:\\long", "device path", id="device path"),
         pytest.param("//./pipe/x", "device path", id="device path with slashes"),
-        pytest.param("file:///etc/passwd", "URL", id="file URL"),
+        pytest.param("file://server/etc/passwd", "another machine", id="file URL of another"),
+        pytest.param("file:///a%00b", "NUL", id="NUL in a file URL"),
         pytest.param("https://example.org/a", "URL", id="web address"),
     ],
 )

@@ -21,6 +21,7 @@ def ask_leave(
     suffix: str = "",
     paths: tuple[Path, ...] = (),
     is_outside: bool = False,
+    dangers: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
 ) -> AskLeave:
     """Return a way to ask for a visit.
@@ -32,6 +33,7 @@ def ask_leave(
         suffix: what else is to be said in the same sentence.
         paths: what is written, real paths.
         is_outside: whether one of them is outside the project.
+        dangers: why a person has to say in every mode.
         notes: what a person should know besides.
     """
 
@@ -45,6 +47,7 @@ def ask_leave(
                 title=f"{verb} {shown}{suffix}",
                 paths=paths,
                 is_outside=is_outside,
+                dangers=dangers,
                 notes=(*_notes(visit), *notes),
                 server=_server(visit),
                 is_private=visit.is_private,
