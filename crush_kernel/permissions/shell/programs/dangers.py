@@ -223,25 +223,27 @@ _GIT_CHECKS: Final[Mapping[str, tuple[tuple[frozenset[str], str], ...]]] = {
     "rm": ((_FORCE, "It deletes files with changes that are not committed."),),
 }
 _HARMLESS_SETTINGS: Final = names_in(
-    "user.name user.email user.signingkey color. init.defaultbranch pull.rebase pull.ff"
-    " push.default push.autosetupremote core.autocrlf core.eol core.quotepath core.filemode"
-    " core.longpaths core.ignorecase merge.conflictstyle diff.algorithm diff.renames"
-    " fetch.prune rebase.autostash rebase.autosquash rerere. advice. commit.gpgsign log.date"
-    " column. branch. status. safe.directory"
+    "user.name user.email user.signingkey init.defaultbranch pull.rebase pull.ff push.default"
+    " push.autosetupremote core.autocrlf core.eol core.quotepath core.filemode core.longpaths"
+    " core.ignorecase merge.conflictstyle diff.algorithm diff.renames fetch.prune rebase.autostash"
+    " rebase.autosquash commit.gpgsign log.date"
 )
+_HARMLESS_SECTIONS: Final = names_in("color rerere advice column status")
 
 
 def _is_harmless_setting(key: str) -> bool:
     lower = key.lower()
-    return any(
-        lower.startswith(known) if known.endswith(".") else lower == known
-        for known in _HARMLESS_SETTINGS
-    )
+    return lower in _HARMLESS_SETTINGS or lower.partition(".")[0] in _HARMLESS_SECTIONS
+
+
+_SETTING_OPTIONS: Final = options(
+    "-f> --file> --blob: --type: --default: -e --edit --unset --add --global --local --system"
+)
 
 
 def _setting(words: tuple[Word, ...]) -> str:
     """Return which setting `git config` changes with `words`, empty if none."""
-    given = scan(words, options("-f> --file> --blob: --type: --default: -e --edit --unset --add"))
+    given = scan(words, _SETTING_OPTIONS)
     if given.names & {"--get", "--get-all", "--get-regexp", "--get-urlmatch", "--list", "-l"}:
         return ""
     texts = [word.text or "?" for word in given.operands if word.text not in ("set", "unset")]

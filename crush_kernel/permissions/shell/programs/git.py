@@ -260,11 +260,18 @@ def judge_git(arguments: tuple[Word, ...]) -> Judgement:
     judged = _looking(call) or _changing(call)
     if not call.is_plain:
         judged = replace(judged, is_read_only=False, rule_words=0)
-    # What git is told of paths counts from the folder that it works in.
-    reads = tuple(within(call.folder, word) for word in judged.reads)
+    if call.given.names:
+        judged = _in_folder(judged, call)
+    if judged.is_read_only:
+        return replace(judged, reads=(call.folder or HERE, *judged.reads))
+    return judged
+
+
+def _in_folder(judged: Judgement, call: GitCall) -> Judgement:
+    """Return `judged` with what git is told of paths, which counts from where it works."""
     return replace(
         judged,
-        reads=((call.folder or HERE), *reads) if judged.is_read_only else reads,
+        reads=tuple(within(call.folder, word) for word in judged.reads),
         writes=tuple(within(call.folder, word) for word in judged.writes),
         directory=call.folder if judged.runs or judged.scripts else None,
         scripts=(*judged.scripts, *_aliases(call)),

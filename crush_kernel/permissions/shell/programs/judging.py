@@ -92,7 +92,7 @@ def _by_table(name: str, arguments: tuple[Word, ...]) -> Judgement:
     if use := LOOKING.get(name):
         judged = judge_usage(use, arguments)
         if judged.is_read_only or name not in CHANGING:
-            return replace(judged, rule_words=int(use.is_harmless))
+            return judged
     if name in CHANGING:
         return judge_changing(name, arguments)
     return Judgement(effect_of(name, arguments), rule_words=words_of_rule(name, arguments))

@@ -4,7 +4,7 @@ Written down as letters, one for each operand in order: `t` a text, `r` a path t
 path that is written; the letter before a `*` stands for any number, none included.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from crush_kernel.permissions.shell.judgement import Judgement, Word
 from crush_kernel.permissions.shell.programs.options import Given, Options, options, scan
@@ -73,8 +73,15 @@ def judge_given(use: Usage, given: Given) -> Judgement:
         reads = (HERE,)
     is_clear = use.is_harmless or not given.unclear
     is_read_only = given.is_understood and is_clear and roles.fit and not writes and not use.changes
-    judgement = Judgement(use.does, is_read_only, reads=reads, writes=writes)
-    return replace(judgement, removes_trees=bool(writes) and _holds(use.removes, given))
+    return Judgement(
+        use.does,
+        is_read_only,
+        reads=reads,
+        writes=writes,
+        removes_trees=bool(writes) and _holds(use.removes, given),
+        # Of the others some options do more than read, and a rule covers them all.
+        rule_words=int(use.is_harmless),
+    )
 
 
 def _holds(names: tuple[str, ...] | None, given: Given) -> bool:
