@@ -8,6 +8,7 @@ one has what the notebook says of it.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Final
 
 from crush_kernel.history.decisions import DecisionRecord
@@ -141,6 +142,16 @@ def orphaned(turn_id: str, decisions: Iterable[DecisionRecord], *, asked: str) -
     """Return a turn of which nothing is there any more but its decisions."""
     calls = tuple(map(_lone, decisions))
     return AuditedTurn(asked=asked, id=turn_id, calls=calls, when=_last_time(calls))
+
+
+def by_turn(
+    decisions: Iterable[tuple[str, DecisionRecord]],
+) -> dict[str, list[DecisionRecord]]:
+    """Return decisions by the ids of their turns, both in the order in which they came."""
+    found: dict[str, list[DecisionRecord]] = {}
+    for turn_id, items in groupby(decisions, key=lambda item: item[0]):
+        found.setdefault(turn_id, []).extend(record for _, record in items)
+    return found
 
 
 def counts(turns: Iterable[AuditedTurn], *, person: str) -> Counter[str]:

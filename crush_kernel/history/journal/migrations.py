@@ -101,16 +101,35 @@ def prepare(
         NotOurs: another program, a later version or another user has written the file.
         sqlite3.Error: it cannot be read or written.
     """
-    # Nothing that a file brings along is run: no function in a view, index or trigger.
-    connection.execute("PRAGMA trusted_schema = OFF")
-    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
-    version = _check(connection, migrations)
+    version = _distrust(connection, migrations)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA secure_delete = FAST")
     if version < len(migrations):
         _migrate(connection, mark, migrations)
     _check_contents(connection, mark, migrations)
+
+
+def examine(
+    connection: sqlite3.Connection, *, mark: str, migrations: Migrations = MIGRATIONS
+) -> None:
+    """Make sure that the file of `connection` is ours, of this version or an earlier one.
+
+    Nothing is written.
+
+    Args:
+        connection: used by nobody else yet.
+        mark: what the user's own files are marked with.
+        migrations: the way from each version to the next.
+
+    Raises:
+        NotOurs: another program, a later version or another user has written the file.
+        sqlite3.Error: it cannot be read.
+    """
+    version = _distrust(connection, migrations)
+    if version == 0:
+        raise NotOurs("there is nothing in it")
+    _check_contents(connection, mark, migrations[:version])
 
 
 @contextmanager
@@ -124,6 +143,14 @@ def transaction(connection: sqlite3.Connection) -> Generator[None]:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _distrust(connection: sqlite3.Connection, migrations: Migrations) -> int:
+    """Have nothing run that a file brings along, and return its version, if it is ours or empty."""
+    # No function in a view, index or trigger.
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
+    return _check(connection, migrations)
 
 
 def _check(connection: sqlite3.Connection, migrations: Migrations) -> int:

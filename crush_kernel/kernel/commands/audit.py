@@ -11,14 +11,8 @@ from crush_kernel.errors import CommandError
 from crush_kernel.history.decisions import DecisionRecord, read_decision
 from crush_kernel.history.journal.journal import Journal
 from crush_kernel.history.turn import Turn
-from crush_kernel.kernel.auditreport import AuditedTurn, audited, orphaned
-from crush_kernel.kernel.commands.auditpage import (
-    by_turn,
-    denied_page,
-    page,
-    project_page,
-    turn_page,
-)
+from crush_kernel.kernel.auditreport import AuditedTurn, audited, by_turn, orphaned
+from crush_kernel.kernel.commands.auditpage import denied_page, page, project_page, turn_page
 from crush_kernel.kernel.commands.call import CommandCall
 from crush_kernel.kernel.render import short
 

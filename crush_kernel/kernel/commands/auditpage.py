@@ -5,7 +5,6 @@ All that it quotes came from a model, a tool or a file and is escaped.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import Final
 
 from crush_kernel.history.decisions import DecisionRecord
@@ -164,13 +163,3 @@ def _listed(texts: Sequence[str]) -> str:
     shown = [f"<code>{escape(clipped(text, MAX_WHAT_CHARS))}</code>" for text in texts[:20]]
     more = len(texts) - len(shown)
     return ", ".join((*shown, *([f"{more} more"] if more else [])))
-
-
-def by_turn(
-    decisions: Iterable[tuple[str, DecisionRecord]],
-) -> dict[str, list[DecisionRecord]]:
-    """Return decisions by the ids of their turns, both in the order in which they came."""
-    found: dict[str, list[DecisionRecord]] = {}
-    for turn_id, items in groupby(decisions, key=lambda item: item[0]):
-        found.setdefault(turn_id, []).extend(record for _, record in items)
-    return found

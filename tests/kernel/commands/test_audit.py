@@ -113,10 +113,3 @@ def test_what_makes_no_sense_is_an_error_that_says_what_does(
     _, _, tab = unattended
 
     assert words in tab.refused("e", text)
-
-
-def test_nothing_yet(unattended: tuple[Desk, RunningKernel, Tab]) -> None:
-    desk, kernel, _ = unattended
-    tab = desk.open(kernel, desk.page("x1", is_headless=True))
-
-    assert "no tool has been called" in shown(tab, "/audit", "x1")
