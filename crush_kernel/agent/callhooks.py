@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from crush_kernel.agent.events import PermissionSettled
-from crush_kernel.hooks.payload import ToolAnswer, ToolUse
+from crush_kernel.hooks.payload import ToolAnswer, ToolUse, readable
 from crush_kernel.hooks.verdict import Verdict
-from crush_kernel.messages import JsonObject, ToolCall, object_in, well_formed
+from crush_kernel.messages import JsonObject, ToolCall, well_formed
 from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.permissions.rules import Allow, Ask, Decision
 from crush_kernel.tools.base import ToolOutput
@@ -67,8 +67,7 @@ NO_WORD = HookWord()
 
 def use_of(call: ToolCall, call_id: str, agent: str) -> ToolUse:
     """Return `call` as hooks are told of it; arguments that are nonsense are none."""
-    given = object_in(call.input or "{}")
-    return ToolUse(call_id, call.name, given or {}, agent)
+    return ToolUse(call_id, call.name, readable(call.input or "{}") or {}, agent)
 
 
 def word_of(said: Verdict) -> HookWord:

@@ -47,10 +47,10 @@ from crush_kernel.agent.timelimit import TimeLimit
 from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.history.repair import INTERRUPTED
 from crush_kernel.history.todos import todos_of
-from crush_kernel.hooks.payload import ToolAnswer, ToolUse
+from crush_kernel.hooks.payload import ToolAnswer, ToolUse, readable
 from crush_kernel.hooks.telling import facts_of, lines
 from crush_kernel.hooks.verdict import Verdict
-from crush_kernel.messages import JsonObject, Message, ToolCall, ToolResult, object_in
+from crush_kernel.messages import JsonObject, Message, ToolCall, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.permissions.rules import Allow, Bounds, Deny, no_bounds
@@ -211,7 +211,7 @@ class Dispatcher:
         call, hooks = running.call, self.hooks
         if hooks is None or call.name not in self.tools or not hooks.concern(call.name):
             return await self._admitted(running, prepared)
-        if not prepared.is_faulty and object_in(call.input or "{}") is None:
+        if not prepared.is_faulty and readable(call.input or "{}") is None:
             # Hooks would see no arguments, and yet it would be run with some.
             prepared = not_json(call.name)
         use = use_of(call, self.prefix + call.id, self.on_behalf.removeprefix("agent: "))

@@ -11,7 +11,8 @@ from pydantic import JsonValue
 
 from crush_kernel.config.hooks import Hook
 from crush_kernel.files.ends import limit
-from crush_kernel.messages import JsonObject, object_in
+from crush_kernel.hooks.payload import readable
+from crush_kernel.messages import JsonObject
 
 Opinion = Literal["allow", "ask", "deny"]
 
@@ -98,7 +99,7 @@ def _said(hook: Hook, ran: Ran) -> Outcome:
 
 
 def _printed(text: str, *, is_context: bool) -> Outcome:
-    said = object_in(text) if text else None
+    said = readable(text) if text else None
     if said is None:
         return Outcome(context=_bounded(text) if is_context else "")
     try:
@@ -161,7 +162,7 @@ def _contexts(value: JsonValue) -> Iterator[str]:
 
 def _patch(value: JsonValue) -> tuple[JsonObject | None, str]:
     """Return what to replace in the input, or why nothing can be."""
-    found = object_in(value) if isinstance(value, str) else value
+    found = readable(value) if isinstance(value, str) else value
     if found is None and value is None:
         return None, ""
     if isinstance(found, dict):

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from crush_kernel.config.hooks import HookEvent
 from crush_kernel.config.settings import PermissionMode
-from crush_kernel.messages import JsonObject, well_formed
+from crush_kernel.messages import JsonObject, object_in, well_formed
 
 MAX_VARIABLE_BYTES: Final = 100_000
 """A longer one no program could be started with; the object has it all the same."""
@@ -62,6 +62,20 @@ class ToolAnswer:
     text: str
     """As the model is to read it."""
     metadata: JsonObject
+
+
+def readable(text: str) -> dict[str, JsonValue] | None:
+    """Return the JSON object that `text` is, `None` if not every program would read it so.
+
+    Python takes `1e999` for a number and nests without end; others give up, and a hook that
+    gives up has said nothing.
+    """
+    found = object_in(text)
+    try:
+        json.dumps(found, allow_nan=False)
+    except (ValueError, RecursionError):
+        return None
+    return found
 
 
 def payload(event: HookEvent, situation: Situation, facts: JsonObject) -> bytes:
