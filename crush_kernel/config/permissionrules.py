@@ -145,7 +145,8 @@ class _Reading:
                 self._warn(file, f"{key} holds what is no text: {_shown(item)}")
 
     def _warn(self, file: ConfigFile, what: str) -> None:
-        self.warnings.append(f"{printable(str(file.path))}: {what}.")
+        end = "" if what.endswith("?") else "."
+        self.warnings.append(f"{printable(str(file.path))}: {what}{end}")
 
 
 def _shown(value: JsonValue) -> str:

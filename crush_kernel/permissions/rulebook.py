@@ -159,7 +159,7 @@ def _parsed(text: str, where: str, warnings: list[str]) -> Rule | None:
     except BadRule as error:
         warnings.append(f"{where}: {printable(str(error))}; the rule is ignored.")
         return None
-    warnings += (f"{where}: {problem}." for problem in _doubts(rule))
+    warnings += (f"{where}: {problem}" for problem in _doubts(rule))
     return rule
 
 
@@ -168,5 +168,5 @@ def _doubts(rule: Rule) -> Iterator[str]:
     if is_known or "*" in rule.tool or "?" in rule.tool:
         return
     near = nearest_tool(rule.tool)
-    meant = f"; is {near} meant?" if near else ""
+    meant = f"; is {near} meant?" if near else "."
     yield f"the rule {printable(rule.text)} is for a tool that does not exist{meant}"
