@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from crush_kernel.files.names import printable
 from crush_kernel.permissions.commandpattern import BadRule, without_assignments
@@ -17,7 +18,17 @@ from crush_kernel.permissions.pathpattern import Spot, quoted_path
 from crush_kernel.permissions.patterns import parse_rule
 from crush_kernel.permissions.policy import Policy, StandingRule
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
+from crush_kernel.permissions.shell.judgement import RUNS_INPUT
 from crush_kernel.permissions.toolnames import DOWNLOAD, FETCHERS, READERS, SHELL, WRITERS
+
+FED: Final = frozenset(
+    (
+        *("at", "awk", "batch", "bc", "crontab", "dc", "docker", "ed", "ex", "gawk", "kubectl"),
+        *("make", "mysql", "parallel", "patch", "podman", "psql", "sqlite3", "ssh", "uv", "xargs"),
+    )
+)
+"""Programs that may do what comes in, beside those that are known to: where only the whole command
+may be granted, its words are not the whole."""
 
 READING = "view"
 WRITING = "edit"
@@ -117,10 +128,16 @@ def _words(part: CommandPart, *, is_dangerous: bool) -> str:
     is_short = len(part.argv) < part.rule_words
     is_whole = part.rule_words == 0 or is_dangerous or has_variables or is_short
     words = part.argv if is_whole else part.argv[: part.rule_words]
-    if not words or None in words:
+    if not words or None in words or (is_whole and _is_fed(part)):
         raise _Unspeakable
     text = " ".join(shlex.quote(word) for word in words if word is not None)
     return text if is_whole else f"{text}:*"
+
+
+def _is_fed(part: CommandPart) -> bool:
+    """Return whether `part` may do what comes in, whatever its words are."""
+    program = (part.argv[0] or "").rpartition("/")[2]
+    return part.does == RUNS_INPUT or program in FED
 
 
 def _to_write(request: PermissionRequest, path: Path, policy: Policy) -> str:

@@ -1,6 +1,10 @@
 """What passes between reading a command line and knowing the programs that it names."""
 
 from dataclasses import dataclass
+from typing import Final
+
+RUNS_INPUT: Final = "runs what comes in"
+"""What a program does whose code stands in none of its words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,14 @@
 from dataclasses import replace
 from typing import Final
 
-from crush_kernel.permissions.shell.judgement import Judgement, Word
+from crush_kernel.permissions.shell.judgement import RUNS_INPUT, Judgement, Word
 from crush_kernel.permissions.shell.programs.names import names_in
 from crush_kernel.permissions.shell.programs.options import Given, options, scan
 
 SHELLS: Final = names_in("sh bash dash zsh ksh ash mksh fish")
 _UNSEEN: Final = Word(None, "")
+_INPUT: Final = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
+"""What names no script, but what comes in."""
 _SHELL_OPTIONS: Final = options("-ceuxvnfo: -O: --norc --noprofile --posix")
 
 LANGUAGES: Final = names_in(
@@ -33,10 +35,10 @@ def judge_shell(arguments: tuple[Word, ...]) -> Judgement:
     if _has_code(given):
         script = given.operands[0] if given.operands else _UNSEEN
         return Judgement("runs a script", is_clear or _is_first_clear(given), scripts=(script,))
-    if given.operands:
+    if given.operands and given.operands[0].text not in _INPUT:
         depth = 2 if not given.names and given.is_understood else 0
         return Judgement("runs a script", reads=(given.operands[0],), rule_words=depth)
-    return Judgement("runs what comes in", scripts=(_UNSEEN,) if given.unclear else ())
+    return Judgement(RUNS_INPUT, scripts=(_UNSEEN,) if given.unclear else ())
 
 
 def _has_code(given: Given) -> bool:
@@ -61,6 +63,8 @@ def judge_eval(arguments: tuple[Word, ...]) -> Judgement:
 
 def judge_source(arguments: tuple[Word, ...]) -> Judgement:
     """Return what `source` and `.` do."""
+    if arguments and arguments[0].text in _INPUT - {"-"}:
+        return Judgement(RUNS_INPUT)
     return Judgement("runs a script", reads=arguments[:1], rule_words=2 if arguments else 0)
 
 
@@ -90,8 +94,8 @@ def judge_language(name: str, arguments: tuple[Word, ...]) -> Judgement:
     given = scan(arguments, _LANGUAGE_OPTIONS, in_order=True)
     if given.names & _CODE_OPTIONS:
         return Judgement("runs code")
-    if not given.operands:
-        return Judgement("runs what comes in")
+    if not given.operands or given.operands[0].text in _INPUT:
+        return Judgement(RUNS_INPUT)
     judgement = Judgement("runs a script", reads=(given.operands[0],))
     is_first = bool(arguments) and given.operands[0] is arguments[0]
     return replace(judgement, rule_words=2) if is_first and arguments[0].text else judgement
