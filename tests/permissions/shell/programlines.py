@@ -149,8 +149,6 @@ READ_ONLY = {
         ps -ef
         ps -o pid,cmd -p 1
         pgrep -fl python
-        top -b -n1
-        top -bn1
         free -h
         nproc
         lscpu
@@ -171,8 +169,6 @@ READ_ONLY = {
         git --version
         npm -v
         gcc --version
-        pip list
-        pip list --format=json
         pip3 show requests
         pip show -f requests
         pip freeze
@@ -357,7 +353,6 @@ READ_ONLY = {
         timeout 5 nice env LC_ALL=C ls
         find . -name x -exec cat {} +
         find . -type f -exec grep -n foo {} \;
-        find . -execdir ls \;
     """,
     "archives": r"""
         tar tf a.tar
@@ -409,6 +404,8 @@ NOT_READ_ONLY = {
         jq --from-file a b
         top
         ps --evil
+        top -bn1
+        pip list
         pip list --outdated
         pip list -o
         diff -r a b

@@ -72,6 +72,7 @@ _EFFECTS: Final[Mapping[str, str]] = {
         "lists files": "exa, eza, lsd, ranger",
         "finds files": "fd, fdfind, locate, mlocate",
         "waits": "inotifywait, fswatch",
+        "tells about the machine": "top, htop, lsof, ss, dmesg, journalctl, vmstat, iostat, who",
         "makes keys": "ssh-keygen, gpg, openssl, age-keygen, keytool",
         "lists packages": "pip list, pip show, pip freeze, pip check, pip3 list, npm ls, npm list,"
         " conda list, brew list, gem list, uv pip list",
@@ -91,6 +92,9 @@ _NO_RULE: Final = names_in(
     " xdg-open open start docker podman npx bunx uvx"
 )
 """Programs of which only a whole command may be granted for good."""
+
+_DO_ONE_THING_ALONE: Final = ("make", "gmake")
+"""Programs of which a rule may name no more than them, when nothing follows."""
 
 _DEPTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys(
@@ -120,7 +124,7 @@ _DEPTHS: Final[Mapping[str, int]] = {
     **dict.fromkeys(
         ["docker ps", "docker images", "docker logs", "docker inspect", "docker build"], 2
     ),
-    **dict.fromkeys(["make", "gmake"], 2),
+    **dict.fromkeys(_DO_ONE_THING_ALONE, 2),
     **dict.fromkeys(["npm exec", "pnpm exec", "gh api", "docker run", "docker exec"], 0),
 }
 """How many words name what is run, where it is not one."""
@@ -144,7 +148,9 @@ def words_of_rule(name: str, arguments: tuple[Word, ...]) -> int:
     named = arguments[: max(depth - 1, 0)]
     if not all(map(_is_plain, named)):
         return 0
-    return min(depth, 1 + len(named)) if named or depth < 2 or name in ("make", "gmake") else 0
+    if len(named) + 1 < depth:
+        return int(name in _DO_ONE_THING_ALONE)
+    return depth
 
 
 def _keys(name: str, arguments: tuple[Word, ...]) -> list[str]:

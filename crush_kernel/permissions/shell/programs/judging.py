@@ -127,18 +127,14 @@ def _date(arguments: tuple[Word, ...]) -> Judgement:
 
 def _command(arguments: tuple[Word, ...]) -> Judgement:
     if arguments and arguments[0].text in ("-v", "-V"):
-        return Judgement("finds programs", is_read_only=True, rule_words=2)
+        is_known = not any((word.text or "").startswith("-") for word in arguments[1:])
+        return Judgement("finds programs", is_read_only=is_known, rule_words=2)
     return judge_wrapper(WRAPPERS["command"], arguments)
 
 
 def _env(arguments: tuple[Word, ...]) -> Judgement:
     judged = judge_wrapper(WRAPPERS["env"], arguments)
     return judged if judged.runs else replace(judged, does="shows variables")
-
-
-def _top(arguments: tuple[Word, ...]) -> Judgement:
-    texts = "".join(word.text or "?" for word in arguments).replace("-", "")
-    return Judgement("tells about the machine", texts in ("bn1", "n1b", "b1n"))
 
 
 def _applet(arguments: tuple[Word, ...]) -> Judgement:
@@ -192,7 +188,6 @@ _SPECIAL: Final[Mapping[str, Callable[[tuple[Word, ...]], Judgement]]] = {
     "parallel": _parallel,
     "flock": _flock,
     "date": _date,
-    "top": _top,
     "find": judge_find,
     "git": judge_git,
     "sed": judge_sed,

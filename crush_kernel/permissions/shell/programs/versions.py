@@ -1,7 +1,8 @@
 """Programs that run code of the project or talk to the network, but tell of themselves when asked.
 
 Only what starts nothing of the project counts: the proxies of `rustup` and `go` look into it for
-another version of themselves, `npm ls` reads its settings, `make -n` runs what is in `$(shell)`.
+another version of themselves, `pip list` asks whether there is a newer one, `make -n` runs what is
+in `$(shell)`.
 """
 
 from collections.abc import Mapping
@@ -25,7 +26,6 @@ _VERSIONS: Final[Mapping[str, frozenset[str]]] = {
     "openssl": frozenset(["version"]),
 }
 _PACKAGES: Final[Mapping[str, Usage]] = {
-    "list": usage("-elv --format: --editable --local --user --not-required --verbose", ""),
     "show": usage("-fv --files --verbose", "t*"),
     "freeze": usage("-l --all --local --user --exclude: --exclude-editable", ""),
     "check": usage("", ""),
