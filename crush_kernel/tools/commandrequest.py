@@ -43,7 +43,7 @@ class _Places:
     redirects: dict[Path, Target] = field(default_factory=dict[Path, Target])
     dangers: dict[str, None] = field(default_factory=dict[str, None])
     is_certain: bool = True
-    """Whether it is known of all that is read, where it is."""
+    """Whether it is known of all that is read, where it is, and that nothing else is run."""
 
     def add(self, kept: dict[Path, Target], found: tuple[Target, ...] | None) -> None:
         """Note what a word leads to, `None` if that is not known."""
@@ -87,10 +87,11 @@ def command_request(
         notes: what a person should know besides.
     """
     places = [_look_at(part, folder.path, paths) for part in reading.parts]
-    has_programs = reading.is_read_only and any(
-        _is_git(part) and repository_names_programs(_directory(part, folder.path) or folder.path)
-        for part in reading.parts
-    )
+    has_programs = False
+    for part, each in zip(reading.parts, places, strict=True):
+        start = _directory(part, folder.path) or folder.path
+        if part.judgement.is_read_only and _is_git(part) and repository_names_programs(start):
+            each.is_certain, has_programs = False, True
     outside = dict.fromkeys(path for each in places for path in each.outside())
     if folder.is_outside:
         outside = {folder.path: None, **outside}
@@ -104,9 +105,7 @@ def command_request(
         command=command,
         cwd=folder.path,
         parts=tuple(map(_shown, reading.parts, places)),
-        is_read_only=(
-            reading.is_read_only and all(each.is_certain for each in places) and not has_programs
-        ),
+        is_read_only=reading.is_read_only and all(each.is_certain for each in places),
         reads=_all(each.reads for each in places),
         writes=_all(each.writes for each in places),
         redirects=_all(each.redirects for each in places),
@@ -129,9 +128,10 @@ def _shown(part: ReadPart, places: _Places) -> CommandPart:
     judged = part.judgement
     return CommandPart(
         text=part.text,
-        argv=tuple(word.text for word in part.words),
+        # A pattern of names is none of them: a rule that quotes it must not come to mean others.
+        argv=tuple(None if word.has_glob else word.text for word in part.words),
         does=judged.does,
-        is_read_only=judged.is_read_only,
+        is_read_only=judged.is_read_only and places.is_certain,
         reads=_named((*judged.reads, *part.reads)),
         writes=_named((*judged.writes, *part.writes)),
         is_outside=any(True for _ in places.outside()),
