@@ -38,6 +38,7 @@ from crush_kernel.agent.usercommand import UserCommands
 from crush_kernel.config.directories import project_data_directory, project_root
 from crush_kernel.config.settings import Settings, read_settings
 from crush_kernel.config.state import FILE_NAME, State
+from crush_kernel.config.trust import untrusted_notice
 from crush_kernel.errors import CommandError, CrushKernelError
 from crush_kernel.history.conversation import CellRun
 from crush_kernel.history.journal.journal import Journal
@@ -284,6 +285,8 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
     clean = partial(redacted_so_far, redactor=redactor)
     models = Models(Providers(settings, state))
     safety = await anyio.to_thread.run_sync(partial(open_safety, settings, paths, data=data))
+    for notice in filter(None, (untrusted_notice(safety.trust.files), *safety.warnings)):
+        session.note(notice)
     async with (
         Shell(settings.environ, clean=clean) as shell,
         Jobs(

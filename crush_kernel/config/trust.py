@@ -18,7 +18,9 @@ from pydantic import JsonValue
 from crush_kernel.config.configfiles import ConfigFiles, IsTrusted, trust_nothing
 from crush_kernel.config.statefile import StateFile
 from crush_kernel.errors import ConfigError
+from crush_kernel.files.names import printable
 from crush_kernel.messages import JsonObject
+from crush_kernel.wording import clipped
 
 FILE_NAME: Final = "trust.json"
 
@@ -26,6 +28,9 @@ SHORT: Final = 12
 """How much of a hash a person writes: 48 bits, of content that nobody has looked for yet."""
 
 _PROJECTS: Final = "projects"
+
+_MAX_WORD: Final = 40
+_MAX_WORDS: Final = 5
 
 
 class TrustStore:
@@ -94,6 +99,7 @@ class ProjectTrust:
         self._store = store
         self._root = root
         self._files = read(store.is_trusted)
+        self._shown: set[str] = set()
         self.on_change: Callable[[ConfigFiles], None] = _nobody_listens
         """Called with the files in force when these have become others."""
 
@@ -105,6 +111,18 @@ class ProjectTrust:
     def look(self) -> ConfigFiles:
         """Return the files as they are now, which are not in force by that. Blocks."""
         return self._read(self._store.is_trusted)
+
+    def show(self, files: ConfigFiles) -> None:
+        """Note that a person is shown all that the project claims in `files`."""
+        self._shown.add(files.digest)
+
+    def was_shown(self, files: ConfigFiles) -> bool:
+        """Return whether this kernel has shown exactly that.
+
+        The few letters that a person writes do not tell contents apart that were made to look
+        alike.
+        """
+        return files.digest in self._shown
 
     def trust(self, files: ConfigFiles) -> ConfigFiles:
         """Trust what the project claims in `files`, have it in force and return what is. Blocks.
@@ -135,6 +153,19 @@ class ProjectTrust:
         self._files = replace(now, files=files)
         self.on_change(self._files)
         return self._files
+
+
+def untrusted_notice(files: ConfigFiles) -> str:
+    """Return what to tell before the first turn, empty if all that is claimed counts."""
+    if files.is_trusted:
+        return ""
+    kinds = dict.fromkeys(clipped(printable(claim.keys[0]), _MAX_WORD) for claim in files.claims)
+    names = ", ".join(list(kinds)[:_MAX_WORDS]) + (", …" if len(kinds) > _MAX_WORDS else "")
+    places = ", ".join(dict.fromkeys(printable(claim.file) for claim in files.claims))
+    return (
+        "This project brings along configuration that has no effect until you trust it "
+        f"({names}, in {clipped(places, 200)}); run /trust to see it."
+    )
 
 
 def _key(project: Path) -> str:

@@ -30,6 +30,7 @@ from crush_kernel.prompt.system import (
     Facts,
     GitWays,
     Instructions,
+    MemoryText,
     Place,
     PromptPart,
     SystemPrompt,
@@ -97,6 +98,10 @@ class Prompts:
     async def preview(self) -> SystemPrompt:
         """Return the prompt as it would be sent now; its notices are left for a turn to give."""
         return SystemPrompt(self._parts(await self._look()), await self._reminder())
+
+    async def found_memory(self) -> tuple[MemoryText, ...]:
+        """Return the memory files as they are on disk now."""
+        return (await self._look()).memory.files
 
     async def found_skills(self) -> Skills:
         """Return the skills as they are on disk now."""

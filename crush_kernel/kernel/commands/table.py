@@ -26,6 +26,8 @@ from crush_kernel.kernel.commands.mode import NAMES, mode
 from crush_kernel.kernel.commands.notebook import export, replay, versions
 from crush_kernel.kernel.commands.permissions import USAGE, WORDS, permissions
 from crush_kernel.kernel.commands.skills import skills
+from crush_kernel.kernel.commands.trust import FORGET, trust
+from crush_kernel.kernel.commands.trust import USAGE as TRUST_USAGE
 from crush_kernel.kernel.commands.undo import REDO, UNDO, diff, undo
 from crush_kernel.kernel.commands.window import COMPACT, compact, context, uncompact
 from crush_kernel.kernel.plaintext import code_span, escape
@@ -182,6 +184,9 @@ COMMANDS = {
         ),
         SlashCommand("skills", "/skills", "shows the skills, and what is wrong with them", skills),
         SlashCommand("agents", "/agents", "shows who can be given tasks", agents),
+        SlashCommand(
+            "trust", TRUST_USAGE, "shows what this project would run, or trusts exactly that", trust
+        ),
         SlashCommand("audit", AUDIT_USAGE, "shows what was done here, and by whose leave", audit),
         SlashCommand(NEW, "/new", "starts afresh: cells below know nothing of those above", _new),
         SlashCommand(
@@ -209,5 +214,7 @@ COMMANDS = {
     )
 }
 
-ARGUMENTS: Mapping[str, Sequence[str]] = MappingProxyType({"mode": NAMES, "permissions": WORDS})
+ARGUMENTS: Mapping[str, Sequence[str]] = MappingProxyType(
+    {"mode": NAMES, "permissions": WORDS, "trust": (FORGET,)}
+)
 """The first words that some commands take."""
