@@ -39,7 +39,11 @@ class CallHooks(Protocol):
 
 
 class TurnHooks(CallHooks, Protocol):
-    """Can be asked about the end of a turn, too."""
+    """Can be asked about what the user says to a turn, and about its end, too."""
+
+    async def prompted(self, text: str) -> Verdict:
+        """Return what is said of something that the user says to the running turn."""
+        ...
 
     async def stopping(self, *, is_again: bool) -> Verdict:
         """Return what is said of a turn that is about to end; a denial has it go on."""

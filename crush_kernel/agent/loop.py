@@ -22,6 +22,7 @@ from crush_kernel.agent.events import (
     ToolCallWritten,
 )
 from crush_kernel.agent.meter import Meter
+from crush_kernel.agent.prompthooks import prompt_context
 from crush_kernel.agent.requests import Requests
 from crush_kernel.agent.steering import Steering
 from crush_kernel.agent.steps import (
@@ -145,10 +146,34 @@ class TurnLoop:
                 said = self.steering.take()
             case _:
                 return False
-        for text in said:
-            self.conversation.append(Message("user", (Text(text),)))
-            self.emit(Steered(text))
+        await self._hear(said)
         return bool(said)
+
+    async def _hear(self, said: tuple[str, ...]) -> None:
+        """Take in what the user has said, as far as hooks let it pass; cancelling loses none."""
+        waiting = [*said]
+        try:
+            while waiting:
+                parts = await self._let_pass(waiting[0])
+                text = waiting.pop(0)
+                self.emit(Steered(text))
+                if parts:
+                    self.conversation.append(Message("user", parts))
+        finally:
+            for text in waiting:
+                self.conversation.append(Message("user", (Text(text),)))
+
+    async def _let_pass(self, text: str) -> tuple[Text, ...]:
+        """Return what the model reads of what the user has said; nothing if it may not."""
+        if self.hooks is None:
+            return (Text(text),)
+        said = await self.hooks.prompted(text)
+        for line in lines(said):
+            self.emit(HookTold(line))
+        if said.is_refusal:
+            return ()
+        context = prompt_context(said)
+        return (Text(text), Text(f"\n\n{context}")) if context else (Text(text),)
 
     async def _is_held_back(self) -> bool:
         """Ask hooks whether the turn may end, and say to the model why not if it may not."""

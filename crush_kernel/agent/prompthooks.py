@@ -57,7 +57,12 @@ class PromptHooks:
                 hint="Change the prompt and run the cell again.",
             )
         _tell(said, emit)
-        return _enclosed("prompt_context", said.context)
+        return prompt_context(said)
+
+
+def prompt_context(said: Verdict) -> str:
+    """Return what the model reads behind a prompt of which hooks have said this; often nothing."""
+    return _enclosed("prompt_context", said.context)
 
 
 def _tell(said: Verdict, emit: Emit) -> None:

@@ -31,6 +31,8 @@ class ScriptedHooks:
 
     pre: dict[str, Said] = field(default_factory=dict[str, Said])
     post: dict[str, Said] = field(default_factory=dict[str, Said])
+    prompts: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    """What it says of what the user says."""
     stop: list[Outcome] = field(default_factory=list[Outcome])
     """What it says of one end after the other, then nothing."""
     seen: list[ToolUse] = field(default_factory=list[ToolUse])
@@ -49,6 +51,11 @@ class ScriptedHooks:
     async def after(self, use: ToolUse, answer: ToolAnswer) -> Verdict:
         self.answers.append((use, answer))
         return await self._say("PostToolUse", self.post.get(use.tool), use, None)
+
+    async def prompted(self, text: str) -> Verdict:
+        await anyio.lowlevel.checkpoint()
+        said = self.prompts.get(text)
+        return SILENCE if said is None else _verdict("UserPromptSubmit", said, None)
 
     async def stopping(self, *, is_again: bool) -> Verdict:
         await anyio.lowlevel.checkpoint()

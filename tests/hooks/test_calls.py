@@ -12,7 +12,7 @@ from crush_kernel.config.settings import PermissionMode
 from crush_kernel.history.repair import repair
 from crush_kernel.hooks.outcome import Outcome
 from crush_kernel.hooks.payload import ToolUse
-from crush_kernel.messages import ToolCall
+from crush_kernel.messages import ToolCall, text_of
 from crush_kernel.permissions.gate import Answer, Gate
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, erase
 from tests.agent.subagent_bench import delegating
@@ -363,3 +363,26 @@ async def test_the_end_of_a_sub_agent_is_not_the_end_of_the_turn() -> None:
     turn = with_helper(Outcome("allow"))
     await turn.run()
     assert turn.hooks.again == [False]
+
+
+async def test_what_is_said_to_a_running_turn_passes_hooks_as_a_prompt_does() -> None:
+    hooks = ScriptedHooks(
+        prompts={"my password": Outcome("deny", "no"), "hurry": Outcome(context="It is late.")}
+    )
+    turn: Bench
+
+    async def say(_: ToolUse) -> Outcome:
+        for text in ("my password", "hurry", "thanks"):
+            assert turn.agent.steering.say(text)
+        return Outcome()
+
+    hooks.pre["echo"] = say
+    turn = hooked(hooks, [calls(("c1", "echo", '{"text": "hi"}')), says("done")], echo())
+    await turn.run()
+    texts = [text_of(message) for message in turn.model.requests[-1].messages]
+    assert "my password" not in str(texts)
+    hurry, thanks = texts[-2:]
+    assert hurry.startswith("hurry\n\n<prompt_context")
+    assert "It is late." in hurry
+    assert thanks == "thanks"
+    assert turn.told == ['Hook "h.sh" did not let the prompt pass: no.']
