@@ -1,8 +1,9 @@
 """Which cells of a notebook have to run, and why.
 
 Pure. A cell is up to date if its record says that its turn ended well, with the text that
-the cell has now, in the context that stands above it now. Whether the context is the same
-only the kernel knows; it tells by a list of stale cells.
+the cell has now, in the context that stands above it now, and that nothing was refused in it
+only because nobody could be asked. Whether the context is the same only the kernel knows; it
+tells by a list of stale cells.
 
 A command such as `/model` leaves no record, and what it sets holds for one kernel only. So
 commands run along whenever any other cell has to run, above it and below it, and alone only
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from crush_kernel.cli.records import Json, Notebook, kept_record, shown_record
+from crush_kernel.cli.unasked import has_unasked
 from crush_kernel.history.turn import VERSION, source_digest
 from crush_kernel.kernel.cells import Command, parse_cell
 from crush_kernel.messages import well_formed
@@ -26,6 +28,7 @@ Reason = Literal[
     "interrupted",
     "failed",
     "edited",
+    "nobody to ask",
     "context changed",
     "record unreadable",
     "command",
@@ -100,6 +103,8 @@ def _reason(cell: CellState, stale: Collection[str]) -> Reason | None:
         return "failed" if record.get("end") == "error" else "interrupted"
     if record.get("source") not in ("", None, source_digest(cell.source)):
         return "edited"
+    if has_unasked(record):
+        return "nobody to ask"
     return "context changed" if cell.id in stale else None
 
 

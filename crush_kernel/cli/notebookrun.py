@@ -303,6 +303,14 @@ class NotebookRun:
         source = cut(cell["source"].strip(), MAX_SOURCE_CHARS)
         return CellStarted(cell["id"], places.index(cell["id"]) + 1, source, reason)
 
+    def _unasked(self) -> tuple[int, ...]:
+        """Return the numbers of the cells in which nobody could be asked."""
+        return tuple(
+            number
+            for number, state in enumerate(self._states(), 1)
+            if (news := self._news.get(state.id)) is not None and news.unasked
+        )
+
     def _summary(self, duration_s: float, error: CrushKernelError | None) -> Finished:
         cells = tuple(self._finished)
         runnable = {state.id for state in states(self._notebook)}
@@ -319,6 +327,7 @@ class NotebookRun:
             written=len(written),
             failed=sum(ended.status not in ("ok", "interrupted") for ended in cells),
             denied=sum(ended.denied for ended in cells),
+            unasked=self._unasked(),
             usage=dict(usage),
             duration_s=round(duration_s, 3),
             message="" if error is None else " ".join(filter(None, (str(error), error.hint))),

@@ -151,6 +151,9 @@ class Finished:
     failed: int = 0
     denied: int = 0
     """How often something was refused, in all cells that ran."""
+    unasked: tuple[int, ...] = ()
+    """The numbers of the cells in which that was because nobody could be asked: they are due
+    again."""
     usage: dict[str, int] = field(default_factory=dict[str, int])
     """Tokens by kind, of all cells that ran."""
     duration_s: float = 0.0

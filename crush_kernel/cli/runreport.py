@@ -184,7 +184,15 @@ def _finished(event: Finished) -> Iterator[str]:
             f"{counted(event.written, 'cell')} written by the model in this run: read what they "
             "say, then run the notebook again to run them."
         )
-    if event.denied:
+    if event.unasked:
+        places, them = ("cells", "them") if len(event.unasked) > 1 else ("cell", "it")
+        numbers = ", ".join(map(str, event.unasked))
+        yield (
+            f"Nobody could be asked in {places} {numbers}: the next run runs {them} again. Allow "
+            "what is needed with --permission-mode accept-edits or yolo, or with a rule under "
+            "permissions.allow in your own crush.json."
+        )
+    elif event.denied:
         yield (
             "What was denied can be allowed with --permission-mode accept-edits or yolo; "
             "--all runs those cells again."

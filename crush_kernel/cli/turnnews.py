@@ -15,6 +15,7 @@ from crush_kernel.cli.runevents import (
     ToolAnswered,
     ToolCalled,
 )
+from crush_kernel.cli.unasked import DENIED_ATTACHMENT, is_unasked, is_unasked_attachment
 from crush_kernel.history.subagentrecord import NestedCall, nested_calls, subagent_of
 from crush_kernel.history.summary import is_summary
 from crush_kernel.history.turn import Turn
@@ -30,8 +31,6 @@ MAX_LINE_CHARS = 200
 DENIED = "denied"
 """The summary of a call that was refused."""
 
-_DENIED_ATTACHMENT = " could not be attached: Permission denied"
-
 
 @dataclass(slots=True)
 class TurnNews:
@@ -40,6 +39,8 @@ class TurnNews:
     cell: str
     denied: int = 0
     """How often something was refused so far."""
+    unasked: int = 0
+    """How often of these because nobody could be asked."""
     model: str = ""
     """The label of the model that replied last."""
     usage: dict[str, int] | None = None
@@ -77,8 +78,9 @@ class TurnNews:
     def _prompt(self, message: Message) -> Iterator[RunEvent]:
         """Yield a denial for each file that a prompt mentions and that may not be read."""
         for part in () if is_summary(message) else message.parts[1:]:
-            if isinstance(part, TextPart) and _DENIED_ATTACHMENT in part.text[:MAX_INPUT_CHARS]:
+            if isinstance(part, TextPart) and DENIED_ATTACHMENT in part.text[:MAX_INPUT_CHARS]:
                 self.denied += 1
+                self.unasked += is_unasked_attachment(part.text)
                 yield PermissionDenied(self.cell, "attach", line(part.text.strip("[]")))
 
     def _reply(self, message: Message) -> Iterator[RunEvent]:
@@ -128,6 +130,7 @@ class TurnNews:
     def _refusal(self, tool: str, result: ToolResult) -> Iterator[RunEvent]:
         if outcome_of(result) == DENIED:
             self.denied += 1
+            self.unasked += is_unasked(result)
             yield PermissionDenied(self.cell, tool, line(result.content))
 
 

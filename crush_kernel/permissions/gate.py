@@ -6,7 +6,7 @@ while one waits counts for it at once: it is withdrawn, and its card is dead.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import anyio
 
@@ -43,6 +43,10 @@ class Answer:
     """Whether no person has said it."""
 
 
+NOBODY: Final = "nobody can be asked here"
+"""How the reason for a refusal begins that no person has given."""
+
+
 class Asker(Protocol):
     """Someone who can be asked: a card in the browser, a prompt in a console, or a policy."""
 
@@ -64,7 +68,7 @@ class DenyAll:
         """Refuse at once and say how to allow it."""
         return Answer(
             "deny",
-            f"nobody can be asked here and nothing allows {request.tool}; set "
+            f"{NOBODY} and nothing allows {request.tool}; set "
             "CRUSH_PERMISSION_MODE to accept-edits or yolo to let it run unattended",
             is_nobody=True,
         )

@@ -60,7 +60,7 @@ TURN = Turn(
 
 
 def notebook_of(*turns: Turn, session: str = SESSION, title: str = "A tour") -> dict[str, Any]:
-    cells = [
+    cells: list[JsonObject] = [
         {
             "id": turn.cell_id,
             "cell_type": "code",

@@ -301,6 +301,21 @@ def test_what_is_denied_is_told_by_the_exit_code_and_the_turn_goes_on(place: Pla
     assert_kept_well(place.notebook)
 
 
+def test_what_nobody_could_allow_is_not_up_to_date(place: Place) -> None:
+    place.write("say hello", "make a file")
+
+    first, again = place.run(), place.run()
+    allowed = place.run("--permission-mode", "accept-edits")
+    done = place.run()
+
+    assert [each.exit_code for each in (first, again, allowed, done)] == [3, 3, 0, 0]
+    assert again.ran == allowed.ran == ["cell-1"]
+    assert again.those("cell_started")[0]["reason"] == "nobody to ask"
+    assert again.those("finished")[0]["unasked"] == [2]
+    assert done.ran == []
+    assert (place.folder / "new.txt").exists()
+
+
 def test_a_permission_mode_lets_it_pass(place: Place) -> None:
     place.write("make a file")
 

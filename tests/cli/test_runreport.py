@@ -26,6 +26,12 @@ from crush_kernel.cli.runevents import (
 from crush_kernel.cli.runreport import json_report, lines, people_report
 from crush_kernel.config.settings import PermissionMode
 
+UNASKED = (
+    "Nobody could be asked in cells 1, 3: the next run runs them again. Allow what is needed with "
+    "--permission-mode accept-edits or yolo, or with a rule under permissions.allow in your own "
+    "crush.json."
+)
+
 ADVICE = (
     "What was denied can be allowed with --permission-mode accept-edits or yolo; "
     "--all runs those cells again."
@@ -138,6 +144,14 @@ USAGE = {"input_tokens": 1_100, "cache_read_tokens": 100, "output_tokens": 20}
                 ADVICE,
             ],
             id="denied in the end",
+        ),
+        pytest.param(
+            Finished(3, ran=3, denied=2, unasked=(1, 3), duration_s=1.0),
+            [
+                "3 cells run, 2 denied · 1.0 s",
+                UNASKED,
+            ],
+            id="nobody to ask",
         ),
     ],
 )
