@@ -212,6 +212,7 @@ READ_ONLY = {
         exit 1
         exit $?
         wait
+        wait %1
         read -r line
         umask
         ulimit -a
@@ -397,6 +398,14 @@ NOT_READ_ONLY = {
         hostname -F a
         printf -v PATH x
         printf $x
+        printf %n PATH
+        printf -- %5ln PATH
+        printf -- "$x" PATH
+        wait -n -p x
+        wait $x
+        jq 'import "a" as a; .' f
+        jq 'include "../a"; .' f
+        jq "$x" f
         printf
         xxd -r a
         xxd -r a b
@@ -484,6 +493,7 @@ NOT_READ_ONLY = {
         awk '@load "x"; {print}' a
         awk 'BEGIN {f = "sys" "tem"; @f("ls")}'
         awk "$script" a
+        awk 'BEGIN {ARGV[1]="/etc/passwd"; ARGC=2} {print}'
         awk
         gawk -E x
         awk --source x
@@ -621,6 +631,7 @@ NOT_READ_ONLY = {
         set -- a
         set
         set -k
+        set -o posix
         umask 000
         ulimit -n 10
         cmp $x
@@ -665,6 +676,9 @@ NOT_READ_ONLY = {
         bash -l
         bash -lc ls
         bash -ic ls
+        zsh -c ls
+        ksh -c ls
+        fish -c ls
         bash --rcfile x -c ls
         bash --init-file x -c ls
         bash $x
@@ -835,6 +849,7 @@ DANGEROUS = {
         rm -rf ./*
         rm -fr build/*
         rm $x
+        rm "$x" y
         shred a
         shred -u a
         sudo rm a
@@ -1011,6 +1026,7 @@ HARMLESS = {
         go get foo
         make install
         rm a
+        rm "$f"
         rm -f a b
         rm -r build
         rm -rf build dist

@@ -33,6 +33,7 @@ from tests.permissions.shell.commandwords import judged, words_of
         ("mkdir x", "makes folders"),
         ("cp a b", "copies files"),
         ("sed -i s/a/b/ a", "changes files"),
+        ("sort -o a b", "writes files"),
         ("find . -name x", "finds files"),
         ("find . -delete", "deletes files"),
         ("bash a.sh", "runs a script"),

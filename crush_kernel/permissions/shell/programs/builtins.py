@@ -16,14 +16,13 @@ HARMLESS: Final[dict[str, str]] = {
     "break": "ends the loop",
     "continue": "goes on with the loop",
     "sleep": "waits",
-    "wait": "waits",
     "expr": "calculates",
     "seq": "prints text",
     "factor": "calculates",
 }
 """What they do; they have no option and no operand that does anything else."""
 
-_SETTING = re.compile(r"[-+][efuxv]+|[-+][eux]*o|pipefail|errexit|nounset|xtrace|noglob|posix")
+_SETTING = re.compile(r"[-+][efuxv]+|[-+][eux]*o|pipefail|errexit|nounset|xtrace|noglob")
 # Variables that mean something to the shell are in capitals.
 _OWN_VARIABLE = re.compile(r"[a-z_][a-z0-9_]*")
 _PLAIN_READ = re.compile(r"-[rs]+")

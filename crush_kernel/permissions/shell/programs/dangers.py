@@ -11,7 +11,7 @@ from typing import Final
 from crush_kernel.permissions.shell.judgement import Word
 from crush_kernel.permissions.shell.programs.git import GitCall, git_call
 from crush_kernel.permissions.shell.programs.names import names_in
-from crush_kernel.permissions.shell.programs.options import options, scan
+from crush_kernel.permissions.shell.programs.options import is_one, options, scan
 
 _FETCHES = "gets things from the network: the tools fetch and download do that for this question"
 _CONNECTS = "connects to other machines: run it in a cell of your own, with ! before it"
@@ -255,7 +255,9 @@ def _setting(words: tuple[Word, ...]) -> str:
 
 def _rm(arguments: tuple[Word, ...]) -> Iterator[str]:
     given = scan(arguments, options("-rRfidvI --recursive --force --dir --verbose --interactive?"))
-    if not given.names & {"-r", "-R", "--recursive"} and not given.unclear:
+    # One word alone may be an option, but then nothing is left to be deleted.
+    is_safe = not given.unclear or (len(given.operands) == 1 and is_one(given.operands[0]))
+    if not given.names & {"-r", "-R", "--recursive"} and is_safe:
         return
     if any(word.text is None for word in given.operands):
         yield "What it deletes is known to the shell only."

@@ -43,6 +43,7 @@ from crush_kernel.permissions.shell.programs.shells import (
 )
 from crush_kernel.permissions.shell.programs.texts import (
     judge_awk,
+    judge_jq,
     judge_printf,
     judge_sed,
     judge_test,
@@ -64,9 +65,13 @@ def judge(words: tuple[Word, ...]) -> Judgement:
         return _UNKNOWN
     arguments = words[1:]
     judged = _known(program, arguments)
-    dangers = tuple(dict.fromkeys((*judged.dangers, *dangers_of(program.name, arguments))))
+    dangers = dangers_of(program.name, arguments)
+    if judged.dangers:
+        dangers = tuple(dict.fromkeys((*judged.dangers, *dangers)))
     if dangers or judged.removes_trees:
         return replace(judged, dangers=dangers, is_read_only=False, rule_words=0)
+    if any(word.text is None or word.has_glob for word in words[: judged.rule_words]):
+        judged = replace(judged, rule_words=0)
     # What is called like a program of the system need not be it.
     return judged if program.is_system else replace(judged, is_read_only=False)
 
@@ -82,7 +87,7 @@ def _known(program: Program, arguments: tuple[Word, ...]) -> Judgement:
     if name in HARMLESS:
         return judge_harmless(name)
     if name in SHELLS:
-        return judge_shell(arguments)
+        return judge_shell(name, arguments)
     if name in LANGUAGES or name.startswith(("python2.", "python3.", "pypy3.")):
         return _language(name, arguments)
     return _by_table(name, arguments)
@@ -92,7 +97,7 @@ def _by_table(name: str, arguments: tuple[Word, ...]) -> Judgement:
     if use := LOOKING.get(name):
         judged = judge_usage(use, arguments)
         if judged.is_read_only or name not in CHANGING:
-            return judged
+            return replace(judged, does="writes files") if judged.writes else judged
     if name in CHANGING:
         return judge_changing(name, arguments)
     return Judgement(effect_of(name, arguments), rule_words=words_of_rule(name, arguments))
@@ -196,6 +201,7 @@ _SPECIAL: Final[Mapping[str, Callable[[tuple[Word, ...]], Judgement]]] = {
     "gawk": judge_awk,
     "mawk": judge_awk,
     "nawk": judge_awk,
+    "jq": judge_jq,
     "dd": judge_dd,
     "tar": judge_tar,
     "unzip": judge_unzip,

@@ -266,6 +266,9 @@ LOOKING: Final[Mapping[str, Usage]] = {
         "t",
         does="tells the time",
     ),
+    # With `-p`, `wait` sets a variable, and runs what stands in its index.
+    "wait": usage("-nf", "t*", does="waits"),
+    "jobs": usage("-lnprs", "t*", does="lists jobs"),
     # Lists of what is inside of archives; names of other machines are looked for elsewhere.
     "zipinfo": usage("-12slmvhtTzZ", does="lists an archive"),
 }

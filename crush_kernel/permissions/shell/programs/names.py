@@ -39,7 +39,7 @@ def program_of(word: Word) -> Program | None:
     if not word.text or word.has_glob:
         return None
     folder, slash, name = word.text.rpartition("/")
-    return Program(name, not slash or folder in SYSTEM_DIRECTORIES)
+    return Program(name, not slash or folder in SYSTEM_DIRECTORIES) if name else None
 
 
 def assignment(word: Word) -> tuple[str, str] | None:

@@ -8,6 +8,8 @@ from crush_kernel.permissions.shell.programs.names import names_in
 from crush_kernel.permissions.shell.programs.options import Given, options, scan
 
 SHELLS: Final = names_in("sh bash dash zsh ksh ash mksh fish")
+_READ_ALIKE: Final = names_in("sh bash dash ash")
+"""Shells whose code means to them what it means to the reader of command lines."""
 _UNSEEN: Final = Word(None, "")
 _INPUT: Final = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
 """What names no script, but what comes in."""
@@ -28,13 +30,14 @@ _LANGUAGE_OPTIONS: Final = options(
 )
 
 
-def judge_shell(arguments: tuple[Word, ...]) -> Judgement:
-    """Return what a shell does with `arguments`."""
+def judge_shell(name: str, arguments: tuple[Word, ...]) -> Judgement:
+    """Return what the shell `name` does with `arguments`."""
     given = scan(arguments, _SHELL_OPTIONS, in_order=True)
     is_clear = given.is_understood and not given.unclear
     if _has_code(given):
         script = given.operands[0] if given.operands else _UNSEEN
-        return Judgement("runs a script", is_clear or _is_first_clear(given), scripts=(script,))
+        is_plain = name in _READ_ALIKE and (is_clear or _is_first_clear(given))
+        return Judgement("runs a script", is_plain, scripts=(script,))
     if given.operands and given.operands[0].text not in _INPUT:
         depth = 2 if not given.names and given.is_understood else 0
         return Judgement("runs a script", reads=(given.operands[0],), rule_words=depth)

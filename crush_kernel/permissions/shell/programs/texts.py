@@ -7,18 +7,19 @@ import re
 from typing import Final
 
 from crush_kernel.permissions.shell.judgement import Judgement, Word
+from crush_kernel.permissions.shell.programs.looking import LOOKING
 from crush_kernel.permissions.shell.programs.names import names_in
 from crush_kernel.permissions.shell.programs.operands import judge_given, usage
-from crush_kernel.permissions.shell.programs.options import is_one, options, scan
+from crush_kernel.permissions.shell.programs.options import is_one, scan
 
 _SED: Final = usage(
-    "-nErsuze: -l: --quiet --silent --regexp-extended --separate --unbuffered --null-data"
+    "-nErsuze: --quiet --silent --regexp-extended --separate --unbuffered --null-data"
     " --posix --expression:",
     "tr*",
     otherwise=("-e --expression", "r*"),
 )
 _SED_CHANGES: Final = usage(
-    "-nErsuze: -l: -i? -I? -f@ --quiet --silent --regexp-extended --separate --unbuffered"
+    "-nErsuze: -i? -I? -f@ --quiet --silent --regexp-extended --separate --unbuffered"
     " --null-data --posix --expression: --in-place? --file@ --follow-symlinks",
     "tw*",
     otherwise=("-e --expression -f --file", "w*"),
@@ -71,7 +72,8 @@ _SED_SCRIPT = re.compile(
     rf"(?:\{{[\s;]*|(?:{_COMMAND}) *(?=[;\n}}]|\Z)[\s;]*)|\}}[\s;]*)*"
 )
 _AWK_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_AWK_RUNS = re.compile(r"system|getline|[@|`]|\\\n")
+_AWK_DOES_MORE = re.compile(r"system|getline|ARGV|ARGC|SYMTAB|[@|`]|\\\n")
+"""What runs, or has it read other files than the command line names."""
 
 
 def _only_edits(script: Word) -> bool:
@@ -81,23 +83,35 @@ def _only_edits(script: Word) -> bool:
 
 
 def _only_computes(program: Word) -> bool:
-    """Return whether the `awk` program runs nothing and writes to its output only."""
+    """Return whether the `awk` program reads what is named, and writes to its output only."""
     if program.text is None:
         return False
     text = program.text.replace("||", "")
     # A `>` before the first block can only compare; later it may name a file.
-    return not _AWK_RUNS.search(text) and ">" not in text[text.find("{") :]
+    return not _AWK_DOES_MORE.search(text) and ">" not in text[text.find("{") :]
 
 
-_PRINTF = options("")
+_JQ_READS: Final = re.compile(r"\b(?:import|include)\b")
+
+
+def judge_jq(arguments: tuple[Word, ...]) -> Judgement:
+    """Return what `jq` does with `arguments`; its programs can have it read other files."""
+    given = scan(arguments, LOOKING["jq"].options)
+    program = given.operands[0] if given.operands else Word("", "")
+    given.is_understood &= program.text is not None and not _JQ_READS.search(program.text)
+    return judge_given(LOOKING["jq"], given)
+
+
+_SETS_VARIABLE: Final = re.compile(r"%[^a-zA-Z%(]*[hjlLtz]*n")
 
 
 def judge_printf(arguments: tuple[Word, ...]) -> Judgement:
-    """Return what `printf` does, which with `-v` sets a variable."""
-    first = arguments[0] if arguments else Word(None, "")
-    is_format = is_one(first) and first.text is not None and not first.text.startswith("-")
-    is_ended = first.text == "--"
-    return Judgement("prints text", is_format or is_ended)
+    """Return what `printf` does, which with `-v` and `%n` sets a variable."""
+    words = arguments[1:] if arguments and arguments[0].text == "--" else arguments
+    text = words[0].text if words and not words[0].has_glob else None
+    is_option = words is arguments and (text or "").startswith("-")
+    is_plain = text is not None and not is_option and not _SETS_VARIABLE.search(text)
+    return Judgement("prints text", is_plain)
 
 
 _LOOKS_AT_FILE = names_in("-b -c -d -e -f -g -h -k -p -r -s -u -w -x -G -L -N -O -S")
