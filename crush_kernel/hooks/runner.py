@@ -77,6 +77,10 @@ class Runner:
             ran = Ran(trouble=str(error).removesuffix("."))
         except RecursionError:
             ran = Ran(trouble=_UNTOLD)
+        except Exception as error:
+            # A hook is asked on the way of every call: what goes wrong with it ends no turn.
+            logger.exception("hook %r failed unexpectedly", hook.label)
+            ran = Ran(trouble=f"it could not be asked ({type(error).__name__})")
         else:
             ran = Ran(answer.exit_code, answer.stdout, answer.stderr, _trouble(hook, answer))
         said = outcome(hook, ran)

@@ -185,3 +185,16 @@ async def test_other_hooks_count_from_the_next_event_on(
         hooks.hooks = ()
         assert not hooks.concern("bash")
         assert (await hooks.before(USE)).spoken == ()
+
+
+async def test_a_shell_that_cannot_run_anything_is_a_failure_of_the_hook(tmp_path: Path) -> None:
+    closed = Shell({})
+    said = await hooks_in(closed, tmp_path, pre("true", fail="closed")).before(USE)
+    assert said.decision == "deny"
+    assert "could not be asked" in said.reason
+
+
+async def test_without_bash_a_hook_has_failed(tmp_path: Path) -> None:
+    said = await before({"PATH": str(tmp_path)}, tmp_path, pre("true", fail="closed"))
+    assert said.decision == "deny"
+    assert "bash is not installed" in said.reason
