@@ -5,7 +5,7 @@ never about what lies outside; one that begins with `/` or `~/` is about that pl
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -47,6 +47,16 @@ class Spot:
             home=_below(text, place.home.as_posix()),
         )
 
+    def seen_from(self, base: Base) -> str | None:
+        """Return the path from there, `None` if it is not below."""
+        match base:
+            case "project":
+                return self.project
+            case "root":
+                return self.root
+            case "home":
+                return self.home
+
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
@@ -79,7 +89,7 @@ class PathPattern:
         Case does not count, since disks do not always tell it apart. `MAYBE` is a folder around
         what is meant, if what is done to it is done to all that is in it.
         """
-        text = self._seen(spot)
+        text = spot.seen_from(self.base)
         if text is None:
             return Match.NO
         # With the slash, a folder whose contents are meant.
@@ -89,17 +99,41 @@ class PathPattern:
         return Match.MAYBE if is_around else Match.NO
 
     def _found(self, regex: re.Pattern[str], spot: Spot) -> re.Match[str] | None:
-        text = self._seen(spot)
+        text = spot.seen_from(self.base)
         return None if text is None else regex.match(text)
 
-    def _seen(self, spot: Spot) -> str | None:
-        match self.base:
-            case "project":
-                return spot.project
-            case "root":
-                return spot.root
-            case "home":
-                return spot.home
+
+class PathScreen:
+    """Tells at once of most files that none of many patterns forbids them.
+
+    Args:
+        patterns: all of them; more can be told of none.
+    """
+
+    def __init__(self, patterns: Iterable[PathPattern]) -> None:
+        self._regexes: dict[Base, re.Pattern[str]] = {}
+        self._around: dict[Base, set[str]] = {}
+        by_base: dict[Base, list[PathPattern]] = {}
+        for pattern in patterns:
+            by_base.setdefault(pattern.base, []).append(pattern)
+        for base, group in by_base.items():
+            sources = (each.regex.pattern.replace("(?P<ps_d>/)", "/") for each in group)
+            self._regexes[base] = re.compile("|".join(sources), re.DOTALL | re.IGNORECASE)
+            heads = (each.head.split("/") for each in group)
+            self._around[base] = {
+                "/".join(head[:count]) for head in heads for count in range(1, len(head))
+            }
+
+    def may_forbid(self, spot: Spot) -> bool:
+        """Return whether a pattern can be about the file at `spot`."""
+        return any(
+            text == "."
+            or regex.match(text)
+            or regex.match(f"{text}/")
+            or text.casefold() in self._around[base]
+            for base, regex in self._regexes.items()
+            if (text := spot.seen_from(base)) is not None
+        )
 
 
 def parse_path(text: str) -> PathPattern:

@@ -7,20 +7,20 @@ Source: design §5, "Grants, trust and hooks are never read from a notebook"; Cr
 `permissions.allowed_tools`.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from crush_kernel.config.configfiles import Scope
 from crush_kernel.config.ruletexts import VERDICTS, Verdict
-from crush_kernel.permissions.commandpattern import CommandPattern, Match, without_assignments
-from crush_kernel.permissions.hostpattern import HostPattern, Server, server_of
+from crush_kernel.permissions.commandpattern import CommandPattern, Match
+from crush_kernel.permissions.hostpattern import Server, server_of
 from crush_kernel.permissions.pathpattern import PathPattern, Place, Spot
 from crush_kernel.permissions.patterns import Rule
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
-from crush_kernel.permissions.toolnames import DOWNLOAD, FETCHERS, READERS, SHELL
+from crush_kernel.permissions.ruleindex import RuleIndex
+from crush_kernel.permissions.toolnames import DOWNLOAD, FETCHERS, SHELL
 
 NOWHERE: Final = Place(Path("/"), Path("/"))
 
@@ -61,16 +61,16 @@ class Policy:
 
     rules: tuple[StandingRule, ...] = ()
     place: Place = NOWHERE
-    _allow: "_Rules" = field(init=False, repr=False, compare=False)
-    _ask: "_Rules" = field(init=False, repr=False, compare=False)
-    _deny: "_Rules" = field(init=False, repr=False, compare=False)
+    _allow: RuleIndex = field(init=False, repr=False, compare=False)
+    _ask: RuleIndex = field(init=False, repr=False, compare=False)
+    _deny: RuleIndex = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # The user's alone may allow, wherever these rules were put together.
         counting = [each for each in self.rules if each.verdict != "allow" or each.scope == "user"]
         for verdict in VERDICTS:
             rules = (each.rule for each in counting if each.verdict == verdict)
-            object.__setattr__(self, f"_{verdict}", _Rules.of(rules))
+            object.__setattr__(self, f"_{verdict}", RuleIndex(rules))
 
     def denies(self, request: PermissionRequest) -> str:
         """Return the rule that refuses `request`, empty if none does; one subject suffices."""
@@ -102,7 +102,7 @@ class Policy:
         rules = _Coverage(self._allow, request, self.place, by_name=by_name).rules()
         return ", ".join(sorted({rule.text for rule in rules or ()}))
 
-    def _forbidding(self, rules: "_Rules", request: PermissionRequest, least: Match) -> str:
+    def _forbidding(self, rules: RuleIndex, request: PermissionRequest, least: Match) -> str:
         if rules.is_empty:
             return ""
         for rule in rules.about(request):
@@ -110,116 +110,16 @@ class Policy:
         if not rules.has_patterns:
             return ""
         return next(
-            (rule.text for rule, match in _matches(rules, request, self.place) if match >= least),
+            (rule.text for rule, match in rules.matches(request, self.place) if match >= least),
             "",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """Rules that say the same, by what they are about."""
-
-    named: dict[str, list[Rule]]
-    """Those without a pattern, by the tool they name."""
-    wild: list[Rule]
-    """The others without a pattern."""
-    commands: dict[str, list[tuple[Rule, CommandPattern]]]
-    """By the program, without its folder."""
-    open_commands: list[tuple[Rule, CommandPattern]]
-    """Those that do not say which program."""
-    reads: list[tuple[Rule, PathPattern]]
-    writes: list[tuple[Rule, PathPattern]]
-    hosts: list[tuple[Rule, HostPattern]]
-
-    @classmethod
-    def of(cls, rules: Iterable[Rule]) -> "_Rules":
-        made = cls(defaultdict(list), [], defaultdict(list), [], [], [], [])
-        # In an order that is not that of the files, so that the same rule is always named.
-        for rule in sorted(rules, key=lambda rule: rule.text):
-            made.add(rule)
-        return made
-
-    def add(self, rule: Rule) -> None:
-        match rule.pattern:
-            case None if "*" in rule.tool or "?" in rule.tool:
-                self.wild.append(rule)
-            case None:
-                self.named[rule.tool].append(rule)
-            case CommandPattern() as pattern:
-                program = pattern.words[0].literal
-                if program is None:
-                    self.open_commands.append((rule, pattern))
-                else:
-                    self.commands[_program(program)].append((rule, pattern))
-            case PathPattern() as pattern:
-                (self.reads if rule.tool in READERS else self.writes).append((rule, pattern))
-            case HostPattern() as pattern:
-                self.hosts.append((rule, pattern))
-
-    @property
-    def has_patterns(self) -> bool:
-        return bool(self.commands or self.open_commands or self.reads or self.writes or self.hosts)
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.named or self.wild or self.has_patterns)
-
-    def about(self, request: PermissionRequest) -> Iterator[Rule]:
-        """Yield the rules without a pattern that are about `request`."""
-        for rule in (*self.named.get(request.tool, ()), *self.wild):
-            if rule.is_about(request.tool, request.action):
-                yield rule
-
-    def for_program(self, word: str | None) -> Iterator[tuple[Rule, CommandPattern]]:
-        """Yield the patterns of commands that can be about a program."""
-        if word is None:
-            for rules in self.commands.values():
-                yield from rules
-        else:
-            yield from self.commands.get(_program(word), ())
-        yield from self.open_commands
-
-
-def _program(word: str) -> str:
-    return word.rpartition("/")[2]
-
-
-def _matches(
-    rules: _Rules, request: PermissionRequest, place: Place
-) -> Iterator[tuple[Rule, Match]]:
-    """Yield how far `rules` are about any part, file or server of `request`."""
-    if request.tool == SHELL and request.action == "execute":
-        yield from _command_matches(rules, request)
-    for path in request.read_paths if rules.reads else ():
-        spot = Spot.of(path, place)
-        # Of a folder around it, the names; contents are looked at file by file.
-        yield from (
-            (rule, Match.YES) for rule, pattern in rules.reads if pattern.forbids(spot) is Match.YES
-        )
-    for path in request.written_paths if rules.writes else ():
-        spot = Spot.of(path, place)
-        yield from ((rule, pattern.forbids(spot)) for rule, pattern in rules.writes)
-    if rules.hosts and request.action == "fetch" and request.server:
-        server = server_of(request.server)
-        yield from ((rule, Match.YES) for rule, pattern in rules.hosts if pattern.forbids(server))
-
-
-def _command_matches(rules: _Rules, request: PermissionRequest) -> Iterator[tuple[Rule, Match]]:
-    if not request.parts:
-        yield from ((rule, Match.MAYBE) for rule, _ in rules.for_program(None))
-    for part in request.parts:
-        argv = without_assignments(part.argv)
-        if argv:
-            yield from (
-                (rule, pattern.forbids(argv)) for rule, pattern in rules.for_program(argv[0])
-            )
 
 
 @dataclass(frozen=True, slots=True)
 class _Coverage:
     """Which rules cover all of a request together."""
 
-    allow: _Rules
+    allow: RuleIndex
     request: PermissionRequest
     place: Place
     by_name: bool
@@ -263,7 +163,7 @@ class _Coverage:
         return None if files is None or more is None else [*used, *files, *more]
 
     def _part(self, part: CommandPart) -> Rule | None:
-        for rule, pattern in self.allow.for_program(part.argv[0]) if part.argv else ():
+        for rule, pattern in self.allow.commands.about(part.argv):
             if pattern.covers(part.argv) and (not self.by_name or _names(pattern, part)):
                 return rule
         return None

@@ -21,6 +21,7 @@ from tests.bench import (
     memory,
     opening,
     prompt,
+    rules,
     search,
     tool_calls,
     tool_round_trip,
@@ -43,6 +44,7 @@ BENCHMARKS: dict[str, Measure] = {
     "search": search.measure,
     "interrupt": interrupt.measure,
     "history": history.measure,
+    "rules": rules.measure,
 }
 
 
