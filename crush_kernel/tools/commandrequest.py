@@ -89,7 +89,7 @@ def command_request(
     places = [_look_at(part, folder.path, paths) for part in reading.parts]
     has_programs = False
     for part, each in zip(reading.parts, places, strict=True):
-        start = _directory(part, folder.path) or folder.path
+        start = _repository(part, folder.path)
         if part.judgement.is_read_only and _is_git(part) and repository_names_programs(start):
             each.is_certain, has_programs = False, True
     outside = dict.fromkeys(path for each in places for path in each.outside())
@@ -118,6 +118,13 @@ def command_request(
 def _is_git(part: ReadPart) -> bool:
     name = part.words[0].text if part.words else None
     return name is not None and Path(name).name == "git"
+
+
+def _repository(part: ReadPart, start: Path) -> Path:
+    """Return where git looks for one: the first path that it reads is the folder of its `-C`."""
+    base = _directory(part, start) or start
+    reads = part.judgement.reads
+    return base / (reads[0].text or "") if reads else base
 
 
 def _all(found: Iterable[dict[Path, Target]]) -> tuple[Path, ...]:

@@ -164,6 +164,15 @@ def test_a_repository_that_names_programs_is_not_looked_at_unasked(world: World)
     assert kind(world.asked("ls && cat a.txt")) == "allow"
 
 
+@pytest.mark.parametrize("line", ["cd sub && git status", "git -C sub status"])
+def test_git_in_another_folder_is_looked_at_there(line: str, world: World) -> None:
+    inner = world.project / "sub"
+    subprocess.run(("git", "init", "-q", inner), check=True)
+    assert kind(world.asked(line)) == "allow"
+    subprocess.run(("git", "-C", inner, "config", "core.fsmonitor", "touch pwned"), check=True)
+    assert kind(world.asked(line)) == "ask"
+
+
 def test_a_command_in_a_folder_outside_is_asked(world: World) -> None:
     assert kind(world.asked("ls")) == "allow"
     assert kind(world.asked("ls", folder="folder-link")) == "ask"
