@@ -343,7 +343,9 @@ class _SlotDisplay:
         self._asked = [asked for asked in self._asked if asked not in settled]
         self._updated = self._loop.time()
         now = self._clock()
-        self._slots.keep(self._transcript.settle())
+        if all(asked.until is None for asked in self._asked):
+            # While a card rests nothing comes up above it, so that it stays under the pointer.
+            self._slots.keep(self._transcript.settle())
         if not self._is_watched:
             self._slots.show([])
         elif self._needs_card(now):
