@@ -10,10 +10,11 @@ import anyio
 from crush_kernel.agent.callhooks import TurnHooks
 from crush_kernel.agent.contents import Contents
 from crush_kernel.agent.decisionfacts import decision_facts
-from crush_kernel.agent.dispatch import Dispatcher, permission
+from crush_kernel.agent.dispatch import Dispatcher
 from crush_kernel.agent.events import Emit, PermissionSettled, TurnEnd, TurnFinished
 from crush_kernel.agent.loop import TurnLoop
 from crush_kernel.agent.meter import Meter
+from crush_kernel.agent.permitting import permission
 from crush_kernel.agent.requests import Requests
 from crush_kernel.agent.steering import Steering
 from crush_kernel.agent.steps import Limits

@@ -16,14 +16,11 @@ from typing import Protocol
 
 import anyio
 from anyio import CancelScope
-from pydantic import JsonValue
 
 from crush_kernel.agent.callhooks import (
     HALTED,
-    NO_WORD,
     CallHooks,
     Halt,
-    HookWord,
     adding,
     input_text,
     objections,
@@ -43,6 +40,8 @@ from crush_kernel.agent.events import (
     ToolRewritten,
     ToolStarted,
 )
+from crush_kernel.agent.permitting import permission
+from crush_kernel.agent.runningcall import RunningCall, cut_short, result_of, timed_out
 from crush_kernel.agent.timelimit import TimeLimit
 from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.history.repair import INTERRUPTED
@@ -53,24 +52,20 @@ from crush_kernel.hooks.verdict import Verdict
 from crush_kernel.messages import JsonObject, Message, ToolCall, ToolResult
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Allow, Bounds, Deny, no_bounds
+from crush_kernel.permissions.rules import Bounds, no_bounds
 from crush_kernel.tools.base import (
     AnyTool,
     Delegated,
     Delegation,
-    Permit,
     ToolContext,
     ToolOutput,
     nobody_to_delegate_to,
 )
-from crush_kernel.tools.text.encoded import without_base64
 
 logger = logging.getLogger(__name__)
 
 MAX_TOGETHER = 8
 """Read-only calls that run at the same time; more would only fight for the disk."""
-
-STOPPED = "The user stopped this call. Do not simply repeat it."
 
 
 class Keeper(Protocol):
@@ -182,7 +177,7 @@ class Dispatcher:
         prepared = prepare(call, self.tools)
         self.emit(ToolStarted(call.id, call.name, prepared.shown))
         started = anyio.current_time()
-        running = _Running(call, TimeLimit(prepared.timeout_s))
+        running = RunningCall(call, TimeLimit(prepared.timeout_s))
         limit = running.limit
         output: ToolOutput | None = None
         full_id = self.prefix + call.id
@@ -195,10 +190,10 @@ class Dispatcher:
             duration = anyio.current_time() - started
             output = output or running.done
             if output is None and limit.is_over:
-                output = _timed_out(call.name, running.tail, limit.seconds or 0)
+                output = timed_out(call.name, running.tail, limit.seconds or 0)
             elif output is None:
-                output = _cut_short(running.tail, is_stopped=scope.cancelled_caught)
-            result = _result(output, running, duration)
+                output = cut_short(running.tail, is_stopped=scope.cancelled_caught)
+            result = result_of(running, output, duration)
             logger.info("%s took %.3f s: %s", call.name, duration, output.summary)
             self.keeper.answer(result)
             answer(result)
@@ -206,7 +201,7 @@ class Dispatcher:
             if (todos := todos_of(result)) is not None:
                 self.emit(TodosChanged(todos))
 
-    async def _hooked(self, running: "_Running", prepared: Prepared) -> ToolOutput:
+    async def _hooked(self, running: RunningCall, prepared: Prepared) -> ToolOutput:
         """Run the call as hooks will have it, and let them see what came of it."""
         call, hooks = running.call, self.hooks
         if hooks is None or call.name not in self.tools or not hooks.concern(call.name):
@@ -230,7 +225,7 @@ class Dispatcher:
         output = adding(await self._admitted(running, prepared), said.context)
         return output if output.is_error else await self._looked_at(running, use, output, hooks)
 
-    def _rewritten(self, running: "_Running", given: JsonObject) -> Prepared:
+    def _rewritten(self, running: RunningCall, given: JsonObject) -> Prepared:
         """Return the call with another input, read anew."""
         try:
             running.effective_input = input_text(given)
@@ -241,7 +236,7 @@ class Dispatcher:
         return prepared
 
     async def _looked_at(
-        self, running: "_Running", use: ToolUse, output: ToolOutput, hooks: CallHooks
+        self, running: RunningCall, use: ToolUse, output: ToolOutput, hooks: CallHooks
     ) -> ToolOutput:
         # Kept already: a stop of the hooks takes nothing back of what was done.
         running.done = output
@@ -252,12 +247,12 @@ class Dispatcher:
             running.hooks["hook_after"] = facts_of(said, use.input, effective=None)
         return adding(output, objections(said))
 
-    def _hear(self, running: "_Running", said: Verdict) -> None:
+    def _hear(self, running: RunningCall, said: Verdict) -> None:
         self.halt.is_called |= said.is_halt
         for line in lines(said, running.call.name):
             self.emit(HookTold(line))
 
-    def _use_request(self, running: "_Running") -> PermissionRequest:
+    def _use_request(self, running: RunningCall) -> PermissionRequest:
         return PermissionRequest(
             self.prefix + running.call.id,
             running.call.name,
@@ -266,7 +261,7 @@ class Dispatcher:
             on_behalf=self.on_behalf,
         )
 
-    async def _admitted(self, running: "_Running", prepared: Prepared) -> ToolOutput:
+    async def _admitted(self, running: RunningCall, prepared: Prepared) -> ToolOutput:
         """Run the call, unless a rule is against its tool whatever it would do."""
         context = self._context(running)
         try:
@@ -276,11 +271,11 @@ class Dispatcher:
             return ToolOutput(str(error), is_error=True, summary="denied")
         return await prepared.run(context)
 
-    def _progress(self, running: "_Running", tail: str) -> None:
+    def _progress(self, running: RunningCall, tail: str) -> None:
         running.tail = tail
         self.emit(ToolProgressed(running.call.id, tail))
 
-    def _context(self, running: "_Running") -> ToolContext:
+    def _context(self, running: RunningCall) -> ToolContext:
         permit = permission(
             self.gate,
             self.asker,
@@ -302,7 +297,7 @@ class Dispatcher:
             delegate=partial(self._delegate, running),
         )
 
-    async def _delegate(self, running: "_Running", delegation: Delegation) -> Delegated:
+    async def _delegate(self, running: RunningCall, delegation: Delegation) -> Delegated:
         if self.delegates is None:
             return await nobody_to_delegate_to(delegation)
         if running.facts:
@@ -334,7 +329,7 @@ class Dispatcher:
             _running=self._running,
         )
 
-    def _told(self, running: "_Running") -> Callable[[PermissionSettled], None]:
+    def _told(self, running: RunningCall) -> Callable[[PermissionSettled], None]:
         def tell(event: PermissionSettled) -> None:
             if effective := running.effective_input:
                 event = replace(event, original_input=running.call.input, effective_input=effective)
@@ -343,27 +338,6 @@ class Dispatcher:
             self.emit(event)
 
         return tell
-
-
-@dataclass(slots=True)
-class _Running:
-    """A call that is carried out; not known by its id, which a model may use twice."""
-
-    call: ToolCall
-    limit: TimeLimit
-    settled: list[PermissionSettled] = field(default_factory=list[PermissionSettled])
-    tail: str = ""
-    """What it has printed last, so that a stop does not lose it."""
-    facts: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    """What a sub-agent has done in it."""
-    hooks: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    """What hooks have said of it."""
-    word: HookWord = NO_WORD
-    """What that means for its permissions."""
-    effective_input: str = ""
-    """What it is made with, if they have changed that."""
-    done: ToolOutput | None = None
-    """What it has come to, while they look at that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,52 +358,6 @@ class _NestedKeeper:
         self.keeper.keep_version(path, before, after)
 
 
-def permission(
-    gate: Gate,
-    asker: Asker,
-    tell: Callable[[PermissionSettled], None],
-    *,
-    bounds: Bounds = no_bounds,
-    on_behalf: str = "",
-    hook: HookWord = NO_WORD,
-) -> Permit:
-    """Return a way to ask for permission that tells every answer and raises on a refusal.
-
-    Args:
-        gate: settles what may be done.
-        asker: is asked.
-        tell: takes the answers.
-        bounds: of who asks, besides the rules for all.
-        on_behalf: who that is, if not the agent itself.
-        hook: what hooks say of the call.
-    """
-
-    async def permit(request: PermissionRequest) -> None:
-        request = replace(request, on_behalf=on_behalf, notes=(*request.notes, *hook.notes))
-        word = await gate.settle(request, asker, bounds=bounds, hook=hook.decision)
-        settled = _settled(request, word)
-        tell(settled)
-        if not settled.is_allowed:
-            raise PermissionDenied(_denial(settled.reason))
-
-    return permit
-
-
-def _settled(request: PermissionRequest, word: Allow | Deny) -> PermissionSettled:
-    if isinstance(word, Deny):
-        return PermissionSettled(
-            request, is_allowed=False, rule=word.rule, reason=word.reason, by=word.by
-        )
-    return PermissionSettled(
-        request,
-        is_allowed=True,
-        rule=word.rule,
-        by=word.by,
-        kept_rules=word.kept,
-        kept_scope=word.kept_scope,
-    )
-
-
 def _batches(
     calls: tuple[ToolCall, ...], tools: Mapping[str, AnyTool]
 ) -> Iterator[tuple[tuple[int, ToolCall], ...]]:
@@ -442,47 +370,3 @@ def _batches(
 
     for _, batch in groupby(enumerate(calls), key):
         yield tuple(batch)
-
-
-def _result(output: ToolOutput, running: _Running, duration_s: float) -> ToolResult:
-    facts: dict[str, JsonValue] = {**output.metadata, **running.facts, **running.hooks}
-    if output.summary:
-        facts["summary"] = output.summary
-    if output.diff:
-        facts["diff"] = output.diff
-    if settled := running.settled:
-        facts["permission"] = settled[-1].rule
-        facts["permission_by"] = settled[-1].by
-    facts["volatile"] = {"duration_s": round(duration_s, 3)}
-    return ToolResult(
-        call_id=running.call.id,
-        content=without_base64(output.text),
-        is_error=output.is_error,
-        media=output.media,
-        metadata=facts,
-    )
-
-
-def _cut_short(tail: str, *, is_stopped: bool) -> ToolOutput:
-    """Return why there is no result, with what the call had printed last."""
-    reason, summary = (STOPPED, "stopped") if is_stopped else (INTERRUPTED, "interrupted")
-    return ToolOutput(_with_tail(reason, tail), is_error=True, summary=summary)
-
-
-def _timed_out(name: str, tail: str, seconds: float) -> ToolOutput:
-    reason = (
-        f"{name} was stopped after {seconds:g} s, the longest that a call of it may take. Ask for "
-        "less at once, or find out what is slow before you repeat it."
-    )
-    return ToolOutput(_with_tail(reason, tail), is_error=True, summary="timed out")
-
-
-def _with_tail(reason: str, tail: str) -> str:
-    printed = tail.rstrip()
-    return f"{reason}\nIts last output:\n{printed}" if printed else reason
-
-
-def _denial(reason: str) -> str:
-    if reason:
-        return f"Permission denied: {reason}. Do not try to get the same result another way."
-    return "Permission denied by the user. Do not try to get the same result another way."

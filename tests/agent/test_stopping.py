@@ -11,8 +11,9 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from crush_kernel.agent.dispatch import STOPPED, Dispatcher
+from crush_kernel.agent.dispatch import Dispatcher
 from crush_kernel.agent.events import Event, ToolProgressed
+from crush_kernel.agent.runningcall import STOPPED
 from crush_kernel.messages import Message, ToolCall, ToolResult
 from crush_kernel.permissions.gate import Answer, Gate
 from crush_kernel.permissions.request import PermissionRequest

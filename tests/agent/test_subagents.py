@@ -6,7 +6,6 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from crush_kernel.agent.dispatch import STOPPED
 from crush_kernel.agent.events import (
     PermissionSettled,
     StepStarted,
@@ -16,6 +15,7 @@ from crush_kernel.agent.events import (
     ToolStarted,
     TurnFinished,
 )
+from crush_kernel.agent.runningcall import STOPPED
 from crush_kernel.agent.steps import Limits
 from crush_kernel.agent.subagents import NEVER_HANDED_OVER
 from crush_kernel.errors import (
