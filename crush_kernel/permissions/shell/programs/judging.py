@@ -23,6 +23,7 @@ from crush_kernel.permissions.shell.programs.changing import (
     judge_tar,
     judge_unzip,
 )
+from crush_kernel.permissions.shell.programs.containers import judge_container
 from crush_kernel.permissions.shell.programs.dangers import dangers_of
 from crush_kernel.permissions.shell.programs.effects import effect_of, words_of_rule
 from crush_kernel.permissions.shell.programs.find import judge_find
@@ -100,6 +101,8 @@ def _by_table(name: str, arguments: tuple[Word, ...]) -> Judgement:
             return replace(judged, does="writes files") if judged.writes else judged
     if name in CHANGING:
         return judge_changing(name, arguments)
+    if name in ("docker", "podman"):
+        return judge_container(name, arguments)
     return Judgement(effect_of(name, arguments), rule_words=words_of_rule(name, arguments))
 
 
