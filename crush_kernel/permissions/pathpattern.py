@@ -7,7 +7,7 @@ never about what lies outside; one that begins with `/` or `~/` is about that pl
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Final, Literal
 
@@ -20,12 +20,18 @@ _BLANKS: Final = " \t\r\n"
 _UP: Final = re.compile(r"(^|/)\.\.(/|$)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Place:
     """Where relative patterns, and those with a `~`, begin; real paths."""
 
     root: Path
     home: Path
+
+    @cached_property
+    def texts(self) -> tuple[str, str]:
+        """The two, each with a slash behind it."""
+        root, home = (f"{path.as_posix().rstrip('/')}/" for path in (self.root, self.home))
+        return root, home
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +47,11 @@ class Spot:
     def of(cls, path: Path, place: Place) -> "Spot":
         """Return `path`, real and absolute, from every place."""
         text = path.as_posix()
+        root, home = place.texts
         return cls(
-            project=_below(text, place.root.as_posix()),
+            project=_below(text, root),
             root=text.lstrip("/"),
-            home=_below(text, place.home.as_posix()),
+            home=_below(text, home),
         )
 
     def seen_from(self, base: Base) -> str | None:
@@ -193,10 +200,9 @@ def _based(text: str) -> tuple[Base, str]:
 
 
 def _below(path: str, folder: str) -> str | None:
-    if path == folder:
-        return "."
-    prefix = folder if folder.endswith("/") else f"{folder}/"
-    return path.removeprefix(prefix) if path.startswith(prefix) else None
+    if path.startswith(folder):
+        return path[len(folder) :] or "."
+    return "." if path == folder[:-1] else None
 
 
 @cache

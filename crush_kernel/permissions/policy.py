@@ -74,7 +74,7 @@ class Policy:
 
     def denies(self, request: PermissionRequest) -> str:
         """Return the rule that refuses `request`, empty if none does; one subject suffices."""
-        return self._forbidding(self._deny, request, Match.YES)
+        return self._deny.forbidding(request, self.place)[Match.YES]
 
     def asks(self, request: PermissionRequest) -> str:
         """Return the rule that wants `request` to be asked, empty if none does.
@@ -82,9 +82,11 @@ class Policy:
         Those are also the rules that would refuse it if what only the shell knows, or what
         stands in a folder, is what they mean.
         """
-        return self._forbidding(self._ask, request, Match.MAYBE) or self._forbidding(
-            self._deny, request, Match.MAYBE
-        )
+        for rules in (self._ask, self._deny):
+            found = rules.forbidding(request, self.place)
+            if rule := found[Match.YES] or found[Match.MAYBE]:
+                return rule
+        return ""
 
     def allows(self, request: PermissionRequest, *, by_name: bool = False) -> str:
         """Return the rules that allow `request`, empty if they do not; all of it must be covered.
@@ -101,18 +103,6 @@ class Policy:
             return ""
         rules = _Coverage(self._allow, request, self.place, by_name=by_name).rules()
         return ", ".join(sorted({rule.text for rule in rules or ()}))
-
-    def _forbidding(self, rules: RuleIndex, request: PermissionRequest, least: Match) -> str:
-        if rules.is_empty:
-            return ""
-        for rule in rules.about(request):
-            return rule.text
-        if not rules.has_patterns:
-            return ""
-        return next(
-            (rule.text for rule, match in rules.matches(request, self.place) if match >= least),
-            "",
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Rules that say the same, indexed by what they are about, so that a request meets few. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from crush_kernel.permissions.commandpattern import CommandPattern, Match, without_assignments
@@ -24,6 +24,7 @@ class RuleIndex:
         self.reads: list[tuple[Rule, PathPattern]] = []
         self.writes: list[tuple[Rule, PathPattern]] = []
         self.hosts: list[tuple[Rule, HostPattern]] = []
+        self._last: tuple[PermissionRequest | None, dict[Match, str]] = (None, {})
         for rule in sorted(rules, key=lambda rule: rule.text):
             self._add(rule)
 
@@ -45,19 +46,34 @@ class RuleIndex:
         """Whether any rule is limited to something."""
         return bool(self.commands.is_any or self.reads or self.writes or self.hosts)
 
-    @cached_property
-    def is_empty(self) -> bool:
-        """Whether there are no rules."""
-        return not (self._named or self._wild or self.has_patterns)
-
     def about(self, request: PermissionRequest) -> Iterator[Rule]:
         """Yield the rules without a pattern that are about `request`."""
         for rule in (*self._named.get(request.tool, ()), *self._wild):
             if rule.is_about(request.tool, request.action):
                 yield rule
 
-    def matches(self, request: PermissionRequest, place: Place) -> Iterator[tuple[Rule, Match]]:
-        """Yield how far rules with a pattern forbid any part, file or server of `request`."""
+    def forbidding(self, request: PermissionRequest, place: Place) -> Mapping[Match, str]:
+        """Return the first rule that forbids `request`, and the first that may, if any do."""
+        asked, found = self._last
+        # One decision asks twice, about the very same request.
+        if asked is not request:
+            found = {Match.YES: "", Match.MAYBE: "", Match.NO: ""}
+            for rule, match in self._matches(request, place):
+                found[match] = found[match] or rule.text
+                if match is Match.YES:
+                    break
+            self._last = request, found
+        return found
+
+    def _matches(self, request: PermissionRequest, place: Place) -> Iterator[tuple[Rule, Match]]:
+        """Yield how far rules forbid any part, file or server of `request`."""
+        yield from ((rule, Match.YES) for rule in self.about(request))
+        if self.has_patterns:
+            yield from self._pattern_matches(request, place)
+
+    def _pattern_matches(
+        self, request: PermissionRequest, place: Place
+    ) -> Iterator[tuple[Rule, Match]]:
         if self.commands.is_any and request.tool == SHELL and request.action == "execute":
             yield from self._command_matches(request)
         for path in request.read_paths if self.reads else ():

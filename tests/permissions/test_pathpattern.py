@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crush_kernel.permissions.commandpattern import BadRule, Match
-from crush_kernel.permissions.pathpattern import Spot, parse_path, quoted_path
+from crush_kernel.permissions.pathpattern import PathScreen, Spot, parse_path, quoted_path
 from tests.permissions.ruling import PLACE
 
 NAMES = st.text(
@@ -143,3 +143,24 @@ def test_what_is_covered_is_also_forbidden(written: str, name: str) -> None:
         return
     if made.covers(spot(name)):
         assert made.forbids(spot(name)) is Match.YES
+
+
+WRITTEN = st.sampled_from(
+    [
+        *("src/**", ".env", "*.key", "./a", "a/b/*", "~/x/y/*", "/etc", "/etc/ssh/*", "**", "/"),
+        *("A/b", r"a\*b", "a/", "[ab]/c"),
+    ]
+)
+PLACES = st.sampled_from(
+    [
+        *("src", "src/x", "a", "a/b", "a/B/c", ".", ".ENV", "x.key", "a*b", "b/c"),
+        *("/", "/etc", "/etc/SSH/x", "/home/u", "/home/u/x", "/home/u/x/y/z", "/p2"),
+    ]
+)
+
+
+@given(st.lists(WRITTEN, max_size=5), PLACES)
+def test_a_screen_never_lets_pass_what_is_forbidden(written: list[str], path: str) -> None:
+    patterns = [parse_path(text) for text in written]
+    if any(pattern.forbids(spot(path)) for pattern in patterns):
+        assert PathScreen(patterns).may_forbid(spot(path))
