@@ -9,9 +9,12 @@ all the same: people see it, and rules that forbid need it.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from types import MappingProxyType
+from typing import TypeAlias
 
 from crush_kernel.permissions.shell.commandline import (
+    DEEP,
     UNSURE,
     VARIABLES,
     Command,
@@ -20,64 +23,82 @@ from crush_kernel.permissions.shell.commandline import (
     Redirect,
     Sequence,
     Simple,
-    divide,
+    Span,
 )
+from crush_kernel.permissions.shell.folders import (
+    LOST,
+    NOWHERE_KNOWN,
+    START,
+    Folders,
+    either,
+    meant,
+    moved,
+    the_one,
+)
+from crush_kernel.permissions.shell.grammar import divide
 from crush_kernel.permissions.shell.judgement import CommandReading, Judgement, ReadPart, Word
-from crush_kernel.permissions.shell.syntax import Span, outline
-from crush_kernel.permissions.shell.words import decode
+from crush_kernel.permissions.shell.programs import judge as judge_program
+from crush_kernel.permissions.shell.syntax import outline
+from crush_kernel.permissions.shell.words import decode, without_quotes
 
-Judge = Callable[[tuple[Word, ...]], Judgement]
+Judge: TypeAlias = Callable[[tuple[Word, ...]], Judgement]
 
 WRITES = "writes to a file"
 TALKS = "talks to the network"
 UNKNOWN_SCRIPT = "runs code that only the shell can know"
 UNKNOWN_FOLDER = "runs where only the shell can know"
-TOO_LONG = "is too long to be read"
-TOO_MUCH = "has too many commands to be read"
+TOO_LONG = "is too long to be read for certain"
+TOO_MUCH = "has more commands than are shown"
 
 MAX_CHARACTERS = 128 * 1024
 """More than Linux lets a command line have."""
-MAX_PARTS = 2_000
-MAX_LEVEL = 5
-"""How many scripts may stand inside of each other."""
+MAX_SURE_CHARACTERS = 32 * 1024
+"""More is read by one reader only."""
+MAX_PARTS = 1_000
+MAX_SCRIPTS = 5
+"""How deep scripts and wrappers may stand inside of each other."""
 
-_SECOND_LOOK_CHARACTERS = 2_000
-"""How much that is in doubt anyway is shown to the second reader, which may be slow with it."""
+_SECOND_LOOK_CHARACTERS = 1_000
+"""How much that is in doubt anyway is shown to the second reader, which can be slow with it."""
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NOTHING_KNOWN: Mapping[str, str] = MappingProxyType({})
 
 _HARMLESS = re.compile(
     r"(?:LC_[A-Z]+|LANG|LANGUAGE)=[\w.@:-]*"
-    r"|TZ=[A-Za-z][\w/+-]*|(?:NO_COLOR|FORCE_COLOR|CLICOLOR|CLICOLOR_FORCE|CI|COLUMNS|LINES"
-    r"|GIT_OPTIONAL_LOCKS|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE)=\w*"
+    r"|TZ=[A-Za-z][\w/+-]*"
+    r"|(?:NO_COLOR|FORCE_COLOR|CLICOLOR|CLICOLOR_FORCE|CI|COLUMNS|LINES)=\w*"
+    r"|(?:GIT_OPTIONAL_LOCKS|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE)=\w*"
     r"|(?:PAGER|GIT_PAGER|MANPAGER)=(?:cat)?",
     re.ASCII,
 )
 """Variables that change how things look, with values that can do no more."""
 
-_NOT_BLANK = re.compile(r"[^\S \t\n]|[\x00-\x08\x0e-\x1f\x7f]")
+_ODD = re.compile(r"[^\S \t\n]|[\x00-\x08\x0e-\x1f\x7f]")
 """What does not show, or divides words for some readers and not for others."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_DESCRIPTOR = re.compile(r"\d+-?|-", re.ASCII)
+_NETWORK = re.compile(r"/dev/(?:tcp|udp)/")
 
-_MOVED = re.compile(r"(?<![${\w])(?:HOME|PWD|OLDPWD|IFS)\b")
+_CHANGES_KNOWN = re.compile(r"(?<![${\w])(?:HOME|PWD|IFS)\b")
 _ASSIGNING = frozenset(
-    "read export declare typeset local readonly printf mapfile readarray getopts let set unset "
-    "shopt trap wait coproc".split()
-)
-_MOVING = frozenset({"cd", "pushd", "popd"})
-_WITHIN = frozenset({"command", "builtin", "eval"})
+    {"declare", "export", "getopts", "let", "local", "mapfile", "printf", "read", "readarray",
+     "readonly", "set", "shopt", "trap", "typeset", "unset", "wait"}
+)  # fmt: skip
+_RUNNING = frozenset({".", "eval", "source"})
+_MOVING = frozenset({"cd", "popd", "pushd"})
+_WITHIN = frozenset({"builtin", "command", "eval"})
 """What runs commands in the shell itself, so that their `cd` counts for what follows."""
-_LEAVING = frozenset({"exit", "return", "break", "continue"})
-_SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh", "ash", "rbash"})
-_BASH_ONLY = re.compile(r"\$'|\$\"|&>|>&|<\(|>\(|\[\[|\{|<<<|\|&|\(\(|\$\[")
+_LEAVING = frozenset({"exit", "return"})
 
-_Folders = tuple[Word | None, ...]
-"""Where the shell may be, `None` for where it started."""
-_START: _Folders = (None,)
-_LOST: _Folders = (Word(None, "?"),)
+_SHELLS = frozenset({"ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"})
+_BASH_ONLY = re.compile(r"\$['\"\[]|&>|[<>]\(|\[\[|<<<|\|&|\(\(|>&[^\d-]")
+
+_TESTS = frozenset({"-n", "-z"})
+_PATH_TESTS = frozenset({"-L", "-d", "-e", "-ef", "-f", "-h", "-nt", "-ot", "-r", "-s", "-w", "-x"})
 
 
 def read_command(
-    text: str, *, known: Mapping[str, str] = _NOTHING, judge: Judge | None = None
+    text: str, *, known: Mapping[str, str] = _NOTHING_KNOWN, judge: Judge = judge_program
 ) -> CommandReading:
     """Return what the command line `text` does; it never fails.
 
@@ -86,23 +107,16 @@ def read_command(
         known: what `HOME` and `PWD` are when it starts, if that is known.
         judge: knows the programs.
     """
-    judge = judge or _judge()
     if len(text) > MAX_CHARACTERS:
         return CommandReading((), is_read_only=False, reasons=(TOO_LONG,))
-    reading = _Reading(_NOTHING, judge)
-    reading.script(text, _START)
+    reading = _Reading(_NOTHING_KNOWN, judge)
+    reading.script(text, START)
     if known and ("$" in text or "~" in text):
-        values = {name: value for name, value in known.items() if reading.keeps(name, text)}
+        values = {name: known[name] for name in known if reading.keeps(name)}
         if values:
             reading = _Reading(values, judge)
-            reading.script(text, _START)
+            reading.script(text, START)
     return reading.result()
-
-
-def _judge() -> Judge:
-    from crush_kernel.permissions.shell.programs import judge  # noqa: PLC0415
-
-    return judge
 
 
 class _Reading:
@@ -115,52 +129,57 @@ class _Reading:
         self._reasons: dict[str, None] = {}
         self._level = 0
         self._is_lost = False
+        """Whether a function can have led the shell anywhere."""
+        self._keeps_known = True
 
     def result(self) -> CommandReading:
-        parts = tuple(self._parts)
-        if any(part.directory and part.directory.text is None for part in parts):
-            self._reasons[UNKNOWN_FOLDER] = None
+        """Return the whole."""
+        folders = (part.directory for part in self._parts)
+        if any(folder is not None and folder.text is None for folder in folders):
+            self._because(UNKNOWN_FOLDER)
+        is_read_only = all(part.judgement.is_read_only for part in self._parts)
         return CommandReading(
-            parts,
-            is_read_only=bool(parts)
-            and not self._reasons
-            and all(part.judgement.is_read_only for part in parts),
+            tuple(self._parts),
+            is_read_only=bool(self._parts) and not self._reasons and is_read_only,
             reasons=tuple(self._reasons),
         )
 
-    def keeps(self, name: str, text: str) -> bool:
-        """Return whether the variable `name` is certainly what it was all the time."""
-        if _MOVED.search(text):
+    def keeps(self, name: str) -> bool:
+        """Return whether the variable `name` certainly has its value all the time."""
+        if self._is_lost or not self._keeps_known:
             return False
         for part in self._parts:
             program = part.words[0].text if part.words else ""
-            if program is None or program in ("eval", ".", "source"):
+            if program is None or program in _RUNNING or (program in _MOVING and name == "PWD"):
                 return False
-            if program in _MOVING and name == "PWD":
+            if program in _ASSIGNING and any(word.text != word.source for word in part.words):
                 return False
-            if program in _ASSIGNING and any(
-                word.text is None or word.text != word.source for word in part.words
-            ):
+            if any(_CHANGES_KNOWN.search(word.text or "") for word in part.words):
                 return False
-        return not self._is_lost
+        return True
 
     # Scripts
 
-    def script(self, text: str, folders: _Folders) -> _Folders:
+    def script(self, text: str, folders: Folders) -> Folders:
         """Read a script; return where the shell may be after it."""
-        text = text.encode("utf-8", "replace").decode() if not text.isascii() else text
+        text, changes = _SURROGATE.subn("\N{REPLACEMENT CHARACTER}", text)
         line = divide(text)
         self._because(*line.doubts)
-        if _NOT_BLANK.search(text):
+        if _CHANGES_KNOWN.search(text):
+            self._keeps_known = False
+        if changes or _ODD.search(text):
             self._because(UNSURE)
         self._level += 1
         folders = self._sequence(line.sequence, folders)
         self._level -= 1
-        if not line.doubts or len(text) <= _SECOND_LOOK_CHARACTERS:
+        if len(text) > MAX_SURE_CHARACTERS:
+            self._because(TOO_LONG)
+        elif not line.doubts or len(text) <= _SECOND_LOOK_CHARACTERS:
             self._second_look(text, line.sequence)
         return folders
 
     def _second_look(self, text: str, sequence: Sequence) -> None:
+        """Compare what another reader finds, and add what only that one does."""
         commands, redirects = _outline(sequence)
         other = outline(text)
         if other.is_sound and other.commands == commands and other.redirects == redirects:
@@ -168,38 +187,46 @@ class _Reading:
         self._because(UNSURE)
         for spans in sorted(other.commands - commands):
             words = tuple(decode(text[start:end], self._known) for start, end in spans)
-            source = text[spans[0][0] : spans[-1][1]]
-            self._add(ReadPart(source, words, self._judge(words), directory=_LOST[0]))
+            if not self._has(words):
+                source = text[spans[0][0] : spans[-1][1]]
+                self._add(ReadPart(source, words, self._judge(words), directory=NOWHERE_KNOWN))
+
+    def _has(self, words: tuple[Word, ...]) -> bool:
+        return any(part.words[: len(words)] == words for part in self._parts)
 
     def _because(self, *reasons: str) -> None:
         self._reasons.update(dict.fromkeys(reasons))
 
     def _add(self, part: ReadPart) -> None:
-        if len(self._parts) >= MAX_PARTS:
-            self._because(TOO_MUCH)
-        else:
+        if self._has_room():
             self._parts.append(part)
 
-    # Sequences
+    def _has_room(self) -> bool:
+        if len(self._parts) < MAX_PARTS:
+            return True
+        self._because(TOO_MUCH)
+        return False
 
-    def _sequence(self, sequence: Sequence, folders: _Folders) -> _Folders:
+    # What holds commands together
+
+    def _sequence(self, sequence: Sequence, folders: Folders) -> Folders:
         good = bad = folders
+        """Where the shell may be if the last command did well, or badly."""
         for pipeline in sequence.pipelines:
             if not pipeline.commands:
                 continue
             match pipeline.after:
                 case "&&":
                     good, failed = self._pipeline(pipeline, good)
-                    bad = _either(bad, failed)
+                    bad = either(bad, failed)
                 case "||":
                     passed, bad = self._pipeline(pipeline, bad)
-                    good = _either(good, passed)
+                    good = either(good, passed)
                 case _:
-                    good, bad = self._pipeline(pipeline, _either(good, bad))
-        return _either(good, bad)
+                    good, bad = self._pipeline(pipeline, either(good, bad))
+        return either(good, bad)
 
-    def _pipeline(self, pipeline: Pipeline, folders: _Folders) -> tuple[_Folders, _Folders]:
-        """Read a pipeline; return where the shell may be if it succeeds, and if it fails."""
+    def _pipeline(self, pipeline: Pipeline, folders: Folders) -> tuple[Folders, Folders]:
         commands = pipeline.commands
         self._documents(pipeline)
         if len(commands) == 1 and not pipeline.is_background:
@@ -210,159 +237,130 @@ class _Reading:
         return folders, folders
 
     def _documents(self, pipeline: Pipeline) -> None:
-        """Read here-documents that a shell gets as scripts."""
-        simple = [command for command in pipeline.commands if isinstance(command, Simple)]
+        """Read here-documents that a shell gets for scripts."""
+        redirects = (each for command in pipeline.commands for each in command.redirects)
+        bodies = [body for each in redirects if (body := _body(each, self._known))]
+        if not bodies:
+            return
+        simple = (command for command in pipeline.commands if isinstance(command, Simple))
         words = (decode(word, self._known).text for command in simple for word in command.words)
-        redirects = [redirect for command in pipeline.commands for redirect in command.redirects]
-        bodies = [_document(redirect, self._known) for redirect in redirects]
-        if any(bodies) and any(word and _name(word) in _SHELLS for word in words):
+        if any(word and word.rpartition("/")[2] in _SHELLS for word in words):
             self._because(UNSURE)
             for body in bodies:
-                self._nested(Word(body, ""), _LOST)
+                self._nested(Word(body, ""), LOST)
 
-    def _command(self, command: Command, folders: _Folders) -> tuple[_Folders, _Folders]:
+    def _command(self, command: Command, folders: Folders) -> tuple[Folders, Folders]:
         if isinstance(command, Simple):
             return self._simple(command, folders)
         after = self._compound(command, folders)
-        return after, _either(after, folders)
+        return after, either(after, folders)
 
-    def _compound(self, compound: Compound, folders: _Folders) -> _Folders:
-        self._redirected(compound, folders)
+    def _compound(self, compound: Compound, folders: Folders) -> Folders:
+        part = self._bare(compound.text, compound.redirects, folders)
+        if part.reads or part.writes:
+            self._add(part)
         for inner in compound.inner:
             self._sequence(inner, folders)
-        match compound.kind:
-            case "subshell" | "arithmetic":
-                for inner in compound.lists:
-                    self._sequence(inner, folders)
-                return folders
-            case "function":
-                self._is_lost = True
-            case "loop":
-                if any(_may_move(inner) for inner in compound.lists):
-                    folders = _LOST
-            case "group" | "branch":
-                pass
+        if compound.kind == "function":
+            self._is_lost = True
+        if compound.kind == "loop" and any(map(_may_move, compound.lists)):
+            folders = LOST
         after = folders
         for inner in compound.lists:
-            moved = self._sequence(inner, after)
-            after = moved if compound.kind == "group" else _either(after, moved)
-        return after
-
-    def _redirected(self, compound: Compound, folders: _Folders) -> None:
-        reads, writes = self._redirects(compound.redirects)
-        if reads or writes:
-            does = "writes a file" if writes else "reads a file"
-            judgement = Judgement(does, is_read_only=not writes)
-            text = compound.text
-            self._add(ReadPart(text, (), judgement, reads, writes, self._folder(folders)))
+            there = self._sequence(inner, after)
+            after = there if compound.kind == "group" else either(after, there)
+        return folders if compound.kind == "subshell" else after
 
     # Commands
 
-    def _simple(self, simple: Simple, folders: _Folders) -> tuple[_Folders, _Folders]:
-        words = tuple(decode(word, self._known) for word in simple.words)
-        reads, writes = self._redirects(simple.redirects)
-        if not all(map(_HARMLESS.fullmatch, simple.assignments)):
+    def _simple(self, simple: Simple, folders: Folders) -> tuple[Folders, Folders]:
+        is_harmless = all(map(_HARMLESS.fullmatch, simple.assignments))
+        if not is_harmless:
             self._because(VARIABLES)
-            judgement = Judgement("sets variables")
-            text = " ".join(simple.assignments)
-            self._add(ReadPart(text, (), judgement, directory=self._folder(folders)))
-        if not words:
-            if simple.redirects or not self._reasons:
-                does = "writes a file" if writes else "reads a file" if reads else "does nothing"
-                judgement = Judgement(does, is_read_only=not writes)
-                part = ReadPart(simple.text, (), judgement, reads, writes, self._folder(folders))
-                self._add(part)
-            after = folders, folders
-        else:
+        words = tuple(decode(word, self._known) for word in simple.words)
+        after = folders, folders
+        if words:
+            reads, writes = self._redirects(simple.redirects)
             part = ReadPart(simple.text, words, Judgement(""), reads, writes)
             after = self._program(part, folders)
+        else:
+            does = "" if is_harmless else VARIABLES
+            self._add(self._bare(simple.text, simple.redirects, folders, does=does))
         for inner in simple.inner:
             self._sequence(inner, folders)
         return after
 
-    def _program(self, part: ReadPart, folders: _Folders) -> tuple[_Folders, _Folders]:
-        words = part.words
-        if words[0].source == "[[":
-            judgement = _condition(words)
-        else:
-            judgement = self._judge(words)
-        self._add(
-            replace(part, judgement=judgement, directory=self._folder_of(words, folders, judgement))
-        )
-        if not (judgement.runs or judgement.scripts):
-            return self._moved(words, judgement, folders)
-        name = words[0].text
-        within = folders
-        if judgement.directory is not None:
-            within = _joined(folders, judgement.directory)
-        if self._level > MAX_LEVEL:
-            self._because(UNSURE)
-            return _LOST, _LOST
-        after = self._run(part, judgement, within)
-        return after if name in _WITHIN else (folders, folders)
+    def _bare(
+        self, text: str, redirects: list[Redirect], folders: Folders, *, does: str = ""
+    ) -> ReadPart:
+        """Return a part that is no command: redirections, assignments."""
+        reads, writes = self._redirects(redirects)
+        is_read_only = not writes and not does
+        does = does or (WRITES if writes else "reads a file" if reads else "does nothing")
+        judgement = Judgement(does, is_read_only)
+        return ReadPart(text, (), judgement, reads, writes, self._folder(folders))
 
-    def _run(
-        self, part: ReadPart, judgement: Judgement, folders: _Folders
-    ) -> tuple[_Folders, _Folders]:
-        """Read what a wrapper runs."""
+    def _program(self, part: ReadPart, folders: Folders) -> tuple[Folders, Folders]:
+        """Read a command by its words; return where the shell may be if it does well, or badly."""
+        words = part.words
+        if not self._has_room():
+            return LOST, LOST
+        judgement = _condition(words) if words[0].source == "[[" else self._judge(words)
+        is_looking = judgement.is_read_only and not self._is_lost
+        folder = meant(folders, (*words, *judgement.reads)) if is_looking else self._folder(folders)
+        self._add(replace(part, judgement=judgement, directory=folder))
+        if not (judgement.runs or judgement.scripts):
+            return self._after(words, judgement, folders)
+        if self._level >= 2 * MAX_SCRIPTS:
+            self._because(DEEP)
+            return LOST, LOST
+        within = moved(folders, judgement.directory) if judgement.directory else folders
+        self._level += 1
+        after = self._inside(words, judgement, within)
+        self._level -= 1
+        return after if words[0].text in _WITHIN else (folders, folders)
+
+    def _inside(
+        self, words: tuple[Word, ...], judgement: Judgement, folders: Folders
+    ) -> tuple[Folders, Folders]:
+        """Read what a command runs."""
         passed = failed = folders
-        for run in judgement.runs:
-            if not run:
-                continue
+        for run in filter(None, judgement.runs):
             text = " ".join(word.source for word in run)
-            self._level += 1
             passed, failed = self._program(ReadPart(text, run, Judgement("")), folders)
-            self._level -= 1
         for script in judgement.scripts:
-            if script.text is not None and not _reads_alike(part.words, script.text):
+            if script.text is not None and not _reads_alike(words, script.text):
                 self._because(UNSURE)
             passed = failed = self._nested(script, folders)
         return passed, failed
 
-    def _nested(self, script: Word, folders: _Folders) -> _Folders:
+    def _nested(self, script: Word, folders: Folders) -> Folders:
         if script.text is None:
             self._because(UNKNOWN_SCRIPT)
-            return _LOST
-        if self._level > MAX_LEVEL:
-            self._because(UNSURE)
-            return _LOST
-        return self.script(script.text, folders)
+            script = Word(without_quotes(script.source), script.source)
+            folders = LOST
+        if self._level >= 2 * MAX_SCRIPTS:
+            self._because(DEEP)
+            return LOST
+        outside, self._known = self._known, _NOTHING_KNOWN  # what runs it may have set others
+        folders = self.script(script.text or "", folders)
+        self._known = outside
+        return folders
 
-    def _moved(
-        self, words: tuple[Word, ...], judgement: Judgement, folders: _Folders
-    ) -> tuple[_Folders, _Folders]:
-        """Return where the shell may be after a command that does well, or badly."""
+    def _after(
+        self, words: tuple[Word, ...], judgement: Judgement, folders: Folders
+    ) -> tuple[Folders, Folders]:
         name = words[0].text
         if name == "cd":
-            there = judgement.directory or self._home(words)
-            return _joined(folders, there), folders
-        if name is None or name in _MOVING or name in (".", "source", "eval"):
-            return _LOST, _LOST
-        if name in _LEAVING:
-            return (), ()
-        return folders, folders
+            home = decode("~", self._known)
+            there = home if len(words) == 1 else judgement.directory or NOWHERE_KNOWN
+            return moved(folders, there), folders
+        if name is None or name in _MOVING or name in _RUNNING:
+            return LOST, LOST
+        return ((), ()) if name in _LEAVING else (folders, folders)
 
-    def _home(self, words: tuple[Word, ...]) -> Word:
-        return decode("~", self._known) if len(words) == 1 else Word(None, "?")
-
-    def _folder_of(
-        self, words: tuple[Word, ...], folders: _Folders, judgement: Judgement
-    ) -> Word | None:
-        """Return where a command runs.
-
-        After a `cd` that may have failed it is the folder meant, for what only reads and does not
-        go up: what it finds where it started is no less its own.
-        """
-        if len(folders) == 2 and None in folders and judgement.is_read_only and not self._is_lost:
-            paths = (*words, *judgement.reads)
-            if not any(word.text is None or ".." in word.text for word in paths):
-                return folders[0] or folders[1]
-        return self._folder(folders)
-
-    def _folder(self, folders: _Folders) -> Word | None:
-        if self._is_lost or len(folders) > 1:
-            return _LOST[0]
-        return folders[0] if folders else None
+    def _folder(self, folders: Folders) -> Word | None:
+        return NOWHERE_KNOWN if self._is_lost else the_one(folders)
 
     def _redirects(self, redirects: list[Redirect]) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
         """Return the files that are read and written."""
@@ -370,29 +368,34 @@ class _Reading:
         writes: list[Word] = []
         for redirect in redirects:
             operator = redirect.operator
-            if operator in ("<<", "<<-", "<<<"):
+            target = self._target(redirect)
+            if target is None:
                 continue
-            target = decode(redirect.target, self._known)
-            if target.has_glob:
-                target = Word(None, target.source)
-            if operator in ("<&", ">&") and re.fullmatch(r"\d+-?|-", target.text or ""):
-                continue
-            if target.text == "/dev/null":
-                continue
-            if target.text is not None and re.match(r"/dev/(?:tcp|udp)/", target.text):
-                self._because(TALKS)
             if operator in ("<", "<&", "<>"):
                 reads.append(target)
-                if target.text is None:
-                    self._because(UNSURE)
             if operator not in ("<", "<&"):
                 writes.append(target)
                 self._because(WRITES)
+            if target.text is None:
+                self._because(UNSURE)
+            elif _NETWORK.match(target.text):
+                self._because(TALKS)
         return tuple(reads), tuple(writes)
+
+    def _target(self, redirect: Redirect) -> Word | None:
+        """Return the file that `redirect` names, `None` if it names none that matters."""
+        if redirect.is_document or redirect.operator == "<<<":
+            return None
+        target = decode(redirect.target, self._known)
+        if target.text == "/dev/null":
+            return None
+        if redirect.operator in ("<&", ">&") and _DESCRIPTOR.fullmatch(target.text or ""):
+            return None
+        return Word(None, target.source) if target.has_glob else target
 
 
 def _outline(sequence: Sequence) -> tuple[frozenset[tuple[Span, ...]], frozenset[Span]]:
-    """Return where commands and the files of redirections are, for the second reader."""
+    """Return where commands and the files of redirections are."""
     commands: list[tuple[Span, ...]] = []
     redirects: list[Span] = []
     waiting = [sequence]
@@ -400,11 +403,7 @@ def _outline(sequence: Sequence) -> tuple[frozenset[tuple[Span, ...]], frozenset
         for pipeline in waiting.pop().pipelines:
             for command in pipeline.commands:
                 waiting += command.inner
-                redirects += [
-                    redirect.span
-                    for redirect in command.redirects
-                    if not redirect.operator.startswith("<<") or redirect.operator == "<<<"
-                ]
+                redirects += [each.span for each in command.redirects if not each.is_document]
                 if isinstance(command, Compound):
                     waiting += command.lists
                 elif command.spans:
@@ -412,89 +411,42 @@ def _outline(sequence: Sequence) -> tuple[frozenset[tuple[Span, ...]], frozenset
     return frozenset(commands), frozenset(redirects)
 
 
-_CONDITIONS = frozenset(
-    "[[ ]] ! == != = -f -d -e -r -w -x -s -L -h -n -z -nt -ot -ef && ||".split()
-)
-
-
 def _condition(words: tuple[Word, ...]) -> Judgement:
-    # Numbers are not compared here: bash takes them for formulas, which can run commands.
-    inside = words[1:-1]
-    is_plain = all(
-        word.source in _CONDITIONS or word.text is None or not word.text.startswith("-")
-        for word in inside
-    )
-    signs = [word for word in inside if word.source in _CONDITIONS or word.text is None]
-    return Judgement(
-        "tests a condition",
-        is_read_only=is_plain
-        and all(word.source.startswith(("$", '"')) for word in signs if word.text is None),
-        reads=tuple(
-            word
-            for before, word in zip(words, inside, strict=False)
-            if before.source
-            in ("-f", "-d", "-e", "-r", "-w", "-x", "-s", "-L", "-h", "-nt", "-ot", "-ef")
-        ),
-        rule_words=1,
-    )
+    """Return what `[[ … ]]` does: all but comparing numbers is harmless.
 
-
-def _either(one: _Folders, other: _Folders) -> _Folders:
-    if one == other:
-        return one
-    return tuple(dict.fromkeys((*one, *other)))
-
-
-def _joined(folders: _Folders, there: Word) -> _Folders:
-    """Return where `cd` leads from any of `folders`.
-
-    It does not follow links as paths do: after `cd link`, `cd ..` leads back. So what goes up
-    after going down is not known.
+    Bash takes numbers for formulas, which can run commands. What makes a word an operator is how
+    it is written.
     """
-    if there.text is None or there.has_glob or not there.text or there.text == "-":
-        return _LOST
-    if there.text.startswith("/"):
-        return (there,) if ".." not in there.text else _LOST
-    if re.search(r"(?:^|/)(?!\.\.?(?:/|$))[^/]+/+(?:[^/]*/+)*\.\.(?:/|$)", there.text):
-        return _LOST
-    joined: list[Word | None] = []
-    for folder in folders:
-        if folder is None:
-            joined.append(there)
-        elif folder.text is None or ".." in there.text.split("/"):
-            return _LOST
-        else:
-            joined.append(Word(f"{folder.text.rstrip('/')}/{there.text}", there.source))
-    return tuple(dict.fromkeys(joined))
+    tests = _TESTS | _PATH_TESTS
+    sources = [word.source for word in words]
+    is_plain = all(source in tests or not source.startswith("-") for source in sources)
+    reads = tuple(after for before, after in pairwise(words) if before.source in _PATH_TESTS)
+    return Judgement("tests a condition", is_plain, reads=reads)
 
 
 def _may_move(sequence: Sequence) -> bool:
-    waiting: list[Sequence] = [sequence]
+    """Return whether something in `sequence` may lead the shell to another folder."""
+    waiting = [sequence]
     while waiting:
         for pipeline in waiting.pop().pipelines:
             for command in pipeline.commands:
                 if isinstance(command, Compound):
                     waiting += command.lists
                 elif command.words:
-                    name = decode(command.words[0], _NOTHING).text
-                    if name is None or name in _MOVING | _WITHIN | {".", "source"}:
+                    name = decode(command.words[0], _NOTHING_KNOWN).text
+                    if name is None or name in _MOVING | _WITHIN | _RUNNING:
                         return True
     return False
 
 
-def _document(redirect: Redirect, known: Mapping[str, str]) -> str | None:
-    if redirect.operator == "<<<":
-        return decode(redirect.target, known).text
-    return redirect.body
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
+def _body(redirect: Redirect, known: Mapping[str, str]) -> str | None:
+    """Return what a here-document or a here-string holds, if that is known."""
+    return decode(redirect.target, known).text if redirect.operator == "<<<" else redirect.body
 
 
 def _reads_alike(words: tuple[Word, ...], script: str) -> bool:
     """Return whether the shell that `words` start reads `script` as bash does."""
-    name = _name(words[0].text or "")
+    name = (words[0].text or "").rpartition("/")[2]
     if name in ("bash", "eval"):
         return True
     return name in ("sh", "dash") and not _BASH_ONLY.search(script)

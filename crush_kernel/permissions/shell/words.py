@@ -20,8 +20,8 @@ _PIECE = re.compile(
     | (?P<joined>\\\n)
     | \\(?P<escaped>[\s\S])
     | '(?P<raw>[^']*)'
-    | \$'(?P<ansi>(?:[^'\\]|\\[\s\S])*)'
-    | "(?P<quoted>(?:[^"\\]|\\[\s\S])*)"
+    | \$'(?P<ansi>(?:[^'\\]++|\\[\s\S])*+)'
+    | "(?P<quoted>(?:[^"\\]++|\\[\s\S])*+)"
     | \$(?:(?P<name>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)\})
     | (?P<sigil>\$)(?=[^\w({\['"`!@*\#?$-]|$)
     | (?P<tilde>~)
@@ -43,6 +43,8 @@ _QUOTED = re.compile(
 )
 """What stands in double quotes."""
 
+_ESCAPED_IN_QUOTES = re.compile(r'\\([$`"\\])')
+
 _ANSI = re.compile(
     rb"""\\(?:(?P<octal>[0-7]{1,3})|x(?P<hex>[0-9A-Fa-f]{1,2})
     |u(?P<short>[0-9A-Fa-f]{1,4})|U(?P<long>[0-9A-Fa-f]{1,8})|(?P<letter>[\s\S]))""",
@@ -56,7 +58,6 @@ _LETTERS = {
 _ASSIGNED_HOME = re.compile(r"[A-Za-z_]\w*\+?=(?:~|.*:~)", re.DOTALL)
 """What begins like an assignment, where a `~` counts also after `=` and `:`."""
 
-_IN_BRACES = re.compile(r"\{.*(?:,|\.\.).*\}", re.DOTALL)
 _GLOB = re.compile(r"[*?\[\]\\]")
 _SPLITS = re.compile(r"[\s*?\[\\]")
 
@@ -79,6 +80,25 @@ def decode(source: str, known: Mapping[str, str]) -> Word:
     except (_OnlyTheShellKnowsError, ValueError):
         return Word(None, source, has_glob=any(sign in source for sign in "*?["))
     return Word(text, source, has_glob)
+
+
+def without_quotes(source: str) -> str:
+    """Return `source`, one word or more, without its outer quotes; what is not known stays."""
+    texts: list[str] = []
+    position = 0
+    while position < len(source):
+        found = _PIECE.match(source, position)
+        match found.lastgroup if found else None:
+            case None:
+                texts.append(source[position])
+            case "quoted":
+                texts.append(_ESCAPED_IN_QUOTES.sub(r"\1", found["quoted"] if found else ""))
+            case "raw" | "escaped" as kind:
+                texts.append(found[kind] if found else "")
+            case _:
+                texts.append(found.group() if found else "")
+        position = found.end() if found else position + 1
+    return "".join(texts)
 
 
 def unescaped_ansi(text: str) -> str:
@@ -108,9 +128,15 @@ def _decoded(source: str, known: Mapping[str, str]) -> tuple[str, bool]:
         if piece is not None:
             pieces.append(piece)
         position = found.end()
-    if "{" in source and _IN_BRACES.search(_unquoted(pieces, "_")):
+    if "{" in source and _may_be_many(_unquoted(pieces, "_")):
         raise _OnlyTheShellKnowsError
     return _joined(pieces)
+
+
+def _may_be_many(text: str) -> bool:
+    """Return whether `text` may be a brace expansion; some that are none look like one."""
+    inside = text[text.find("{") : text.rfind("}")]
+    return "," in inside or ".." in inside
 
 
 def _unquoted(pieces: list[tuple[str, bool]], instead: str = "") -> str:
@@ -118,7 +144,7 @@ def _unquoted(pieces: list[tuple[str, bool]], instead: str = "") -> str:
 
 
 def _joined(pieces: list[tuple[str, bool]]) -> tuple[str, bool]:
-    """Return the text of pieces and whether it is a pattern, in which what was quoted is escaped."""
+    """Return the text of `pieces`, and whether it is a pattern; quoted signs are escaped then."""
     opened = _unquoted(pieces)
     if not ("*" in opened or "?" in opened or ("[" in opened and "]" in opened)):
         return "".join(text for text, _ in pieces), False
