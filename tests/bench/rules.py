@@ -13,7 +13,7 @@ from crush_kernel.permissions.rules import decide
 from tests.bench.report import Row, Scale
 
 RULES = 200
-PARTS = 10
+PARTS = 4
 _TIMES = 200
 _ROOT = Path("/home/u/project")
 
