@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -14,7 +16,33 @@ def open_real(path: Path) -> int:
     Raises:
         OSError: it cannot be opened, or there is a link in it.
     """
-    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+    return _open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+
+
+@contextmanager
+def real_folder(path: Path, *, is_listed: bool = True) -> Generator[int]:
+    """Hold the folder `path`, which has no links in it, open for the block.
+
+    Whatever is put in its place meanwhile, the descriptor is that of the folder.
+
+    Args:
+        path: of the folder.
+        is_listed: whether it is to be listed, for which one needs a right.
+
+    Raises:
+        OSError: it cannot be opened, is no folder, or there is a link in it.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    if sys.platform == "linux" and not is_listed:
+        flags |= os.O_PATH
+    descriptor = os.open(path, flags) if path.name == "" else _open(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path, flags: int) -> int:
     if sys.platform == "darwin":
         return os.open(path, flags | os.O_NOFOLLOW_ANY)
     if sys.platform != "linux":

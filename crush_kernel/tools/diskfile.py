@@ -16,7 +16,7 @@ from pathlib import Path
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
-from crush_kernel.files.opening import open_real
+from crush_kernel.files.opening import open_real, real_folder
 from crush_kernel.tools.paths import kind_of, reason
 from crush_kernel.tools.tracker import Stamp
 
@@ -129,21 +129,26 @@ def _missing(folder: Path) -> Iterator[Path]:
 
 def _replace(path: Path, data: bytes, rights: int | None) -> None:
     like = path if path.exists() else None
-    temporary = path.with_name(f".{secrets.token_hex(8)}.crush-tmp")
-    try:
-        _write_new(temporary, data, like=like, rights=rights)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    temporary = f".{secrets.token_hex(8)}.crush-tmp"
+    # By the folder's handle: a link may be put in its place at any moment.
+    with real_folder(path.parent, is_listed=False) as folder:
+        try:
+            _write_new(temporary, data, folder=folder, like=like, rights=rights)
+            os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
     _sync_folder(path.parent)
 
 
-def _write_new(path: Path, data: bytes, *, like: Path | None, rights: int | None) -> None:
+def _write_new(
+    name: str, data: bytes, *, folder: int, like: Path | None, rights: int | None
+) -> None:
     # Private until it has the mode of the file it stands for, which may be a secret one.
     mode = 0o666 if like is None and rights is None else 0o600
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, mode), "wb") as file:
+    with os.fdopen(os.open(name, flags, mode, dir_fd=folder), "wb") as file:
         file.write(data)
         file.flush()
         if like:

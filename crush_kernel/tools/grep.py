@@ -180,7 +180,8 @@ class _Grep:
             timeout_s=self.timeout_s,
         )
         parser.end()
-        hits, has_more = _first(parser.hits)
+        inside = partial(_without_links, parser.hits, folder.path)
+        hits, has_more = _first(await anyio.to_thread.run_sync(inside, abandon_on_cancel=True))
         if self.tracker is not None:
             note = partial(_note, self.tracker, hits, folder.path, before_ns=began_ns)
             await anyio.to_thread.run_sync(note, abandon_on_cancel=True)
@@ -231,6 +232,15 @@ def _matching(arguments: GrepArguments) -> Iterator[str]:
     if arguments.case_insensitive:
         yield "--ignore-case"
     yield f"--regexp={arguments.pattern}"
+
+
+def _without_links(hits: list[Hit], folder: Path) -> list[Hit]:
+    """Return the hits of files that are where they were found.
+
+    A link that was put in the place of one meanwhile, ripgrep would have followed.
+    """
+    real = {path: os.path.realpath(folder / path) for path in {hit.path for hit in hits}}
+    return [hit for hit in hits if real[hit.path] == str(folder / hit.path)]
 
 
 def _first(hits: list[Hit]) -> tuple[tuple[Hit, ...], bool]:

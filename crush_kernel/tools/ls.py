@@ -21,6 +21,7 @@ from pydantic import Field
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
+from crush_kernel.files.opening import real_folder
 from crush_kernel.tools.access import find_readable
 from crush_kernel.tools.base import (
     QUICK_S,
@@ -158,17 +159,23 @@ class _Walk:
         if tree.is_late or tree.is_cut:
             folder.note = "…"
             return
-        entries = sorted(self._scan(folder, tree), key=_sort_key)
-        room = MAX_ENTRIES - tree.count
-        folder.entries = tuple(self._entry(entry, folder) for entry in entries[:room])
+        place = self.base / folder.path
+        place.lstat()  # what has too long a path for this could not be read by anybody else
+        # By its handle: a link may be put in the place of a folder while the tree is walked.
+        with real_folder(place) as descriptor:
+            entries = sorted(self._scan(folder, tree, descriptor), key=_sort_key)
+            room = MAX_ENTRIES - tree.count
+            folder.entries = tuple(
+                self._entry(entry, folder, descriptor) for entry in entries[:room]
+            )
         tree.count += len(folder.entries)
         if len(entries) > room:
             tree.is_cut = True
             folder.note = f"… {len(entries) - room:,} more"
 
-    def _scan(self, folder: _Folder, tree: _Tree) -> Iterator[os.DirEntry[str]]:
+    def _scan(self, folder: _Folder, tree: _Tree, descriptor: int) -> Iterator[os.DirEntry[str]]:
         """Yield what is to be seen in `folder`, in no order."""
-        with os.scandir(self.base / folder.path) as entries:
+        with os.scandir(descriptor) as entries:
             for entry in islice(entries, MAX_READ):
                 anyio.from_thread.check_cancelled()
                 path = folder.path + entry.name
@@ -178,13 +185,13 @@ class _Walk:
                 elif not any(glob.matches(path) for glob in self.globs):
                     yield entry
 
-    def _entry(self, entry: os.DirEntry[str], parent: _Folder) -> _Entry:
+    def _entry(self, entry: os.DirEntry[str], parent: _Folder, descriptor: int) -> _Entry:
         name = printable(entry.name)
         if entry.is_dir(follow_symlinks=False):
             below = _Folder(f"{parent.path}{entry.name}/", level=parent.level + 1)
             return _Entry(f"{name}/", below)
         if entry.is_symlink():
-            return _Entry(f"{name} -> {_destination(entry)}")
+            return _Entry(f"{name} -> {_destination(entry.name, descriptor)}")
         return _Entry(name)
 
 
@@ -193,9 +200,9 @@ def _sort_key(entry: os.DirEntry[str]) -> tuple[bool, str, str]:
     return not entry.is_dir(follow_symlinks=False), entry.name.casefold(), entry.name
 
 
-def _destination(entry: os.DirEntry[str]) -> str:
+def _destination(name: str, folder: int) -> str:
     try:
-        return printable(str(Path(entry.path).readlink()))
+        return printable(os.readlink(name, dir_fd=folder))
     except OSError as error:
         return f"[{reason(error)}]"
 

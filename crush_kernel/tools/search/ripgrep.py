@@ -25,6 +25,7 @@ from anyio.abc import ByteReceiveStream, Process
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
+from crush_kernel.files.opening import real_folder
 from crush_kernel.tools.paths import reason
 
 MAX_ERROR_BYTES = 8_192
@@ -110,9 +111,15 @@ async def _start(program: Path, arguments: Sequence[str], cwd: Path) -> Process:
     command = [str(program), *arguments]
     try:
         # Cancelled half-way, it would be waited for, but its group would not be killed.
-        with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True), real_folder(cwd) as descriptor:
             process = await anyio.open_process(
-                command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, cwd=cwd, start_new_session=True
+                command,
+                stdin=DEVNULL,
+                stdout=PIPE,
+                stderr=PIPE,
+                # The folder that was checked, whatever is put in its place meanwhile.
+                cwd=f"/proc/self/fd/{descriptor}" if sys.platform == "linux" else cwd,
+                start_new_session=True,
             )
             _limit(process.pid)
             return process
