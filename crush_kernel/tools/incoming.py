@@ -12,6 +12,7 @@ from pathlib import Path
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
+from crush_kernel.files.opening import real_folder
 from crush_kernel.tools.paths import reason
 
 
@@ -27,14 +28,20 @@ class Incoming:
         self.size = 0
         self._path = path
         self._made: list[Path] = []
-        self._temporary = path.with_name(f".{secrets.token_hex(8)}.crush-tmp")
+        self._temporary = f".{secrets.token_hex(8)}.crush-tmp"
+        self._held = contextlib.ExitStack()
         try:
             self._make_folders()
+            # By its handle: a link may be put in the folder's place while the file comes in.
+            self._folder = self._held.enter_context(real_folder(path.parent, is_listed=False))
             # Private until it has the mode of the file it stands for.
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             mode = 0o600 if path.exists() else 0o666
-            self._file = os.fdopen(os.open(self._temporary, flags, mode), "w+b")
+            self._file = os.fdopen(
+                os.open(self._temporary, flags, mode, dir_fd=self._folder), "w+b"
+            )
         except OSError as error:
+            self._held.close()
             self._remove_folders()
             raise self._failed(error) from error
         self._is_open = True
@@ -70,7 +77,8 @@ class Incoming:
                 with contextlib.suppress(OSError):
                     os.fchmod(self._file.fileno(), stat.S_IMODE(self._path.stat().st_mode))
             os.fsync(self._file.fileno())
-            self._temporary.replace(self._path)
+            folder = self._folder
+            os.replace(self._temporary, self._path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError as error:
             raise self._failed(error) from error
         self._made.clear()
@@ -80,15 +88,16 @@ class Incoming:
         """Take away what has come, and the folders made for it; nothing after `commit`."""
         if not self._is_open:
             return
-        self._close()
         with contextlib.suppress(OSError):
-            self._temporary.unlink(missing_ok=True)
+            os.unlink(self._temporary, dir_fd=self._folder)
+        self._close()
         self._remove_folders()
 
     def _close(self) -> None:
         self._is_open = False
         with contextlib.suppress(OSError):  # a full disk tells once more
             self._file.close()
+        self._held.close()
 
     def _make_folders(self) -> None:
         missing: list[Path] = []
