@@ -7,7 +7,7 @@ are told in short without asking them.
 import json
 from dataclasses import replace
 
-from crush_kernel.kernel.render import CallFacts
+from crush_kernel.kernel.render import CallFacts, right_in_words
 from crush_kernel.messages import ToolCall, ToolResult, object_in
 
 _TELLING = ("command", "file_path", "pattern", "url", "query", "description", "prompt", "path")
@@ -19,15 +19,24 @@ _QUOTED = frozenset(("grep",))
 
 def recorded_call(call: ToolCall, result: ToolResult | None) -> CallFacts:
     """Return what is to be shown of `call`; without a result it was interrupted."""
-    permission = "" if result is None else str(result.metadata.get("permission") or "")
+    permission, is_denied = ("", False) if result is None else _permission(result)
     return CallFacts(
         name=call.name,
         summary=_summary(call if result is None else made(call, result)),
         state="interrupted" if result is None else "done",
         result=result,
         permission=permission,
-        is_denied="denied" in permission,
+        is_denied=is_denied,
     )
+
+
+def _permission(result: ToolResult) -> tuple[str, bool]:
+    """Return by what right a call ran, and whether it was refused."""
+    rule = str(result.metadata.get("permission") or "")
+    if result.metadata.get("permission_by") != "rule":
+        return rule, "denied" in rule
+    is_denied = result.is_error and result.metadata.get("summary") == "denied"
+    return right_in_words(rule, "rule", is_allowed=not is_denied), is_denied
 
 
 def made(call: ToolCall, result: ToolResult) -> ToolCall:

@@ -72,7 +72,10 @@ class RuleEditor:
                 html_line(f'<span style="{GREY}">Always allow, as one rule a line:</span>'),
                 self._text,
                 self._problem,
-                self._scope,
+                VBox(
+                    [html_line(f'<span style="{GREY}">Where it holds:</span>'), self._scope],
+                    layout=Layout(width="100%", flex="0 0 auto"),
+                ),
                 HBox([saving, leaving], layout=Layout(width="100%", margin="6px 0 0 0")),
             ],
             layout=Layout(width="100%", margin="6px 0 0 0", flex="0 0 auto"),

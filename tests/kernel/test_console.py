@@ -32,6 +32,7 @@ SCRIPT = (
     turn("hello", {"text": "Hello **there**."}),
     turn("stream for ever", WORDS),
     turn("fail", {"error": "authentication_failed"}),
+    turn("touch it", wants("bash", command="touch it", description="x"), {"text": "Touched."}),
     writing("make one", "one.txt"),
     writing("make two", "two.txt"),
     writing("make three", "three.txt"),
@@ -239,6 +240,25 @@ def test_a_grant_for_the_session_is_asked_for_once(folders: tuple[Path, Path]) -
         assert "It is made." in second.stdout
         assert not is_asked(kernel)
         assert (cwd / "two.txt").exists()
+
+
+def test_a_rule_is_made_on_the_keyboard_and_counts_from_then_on(
+    folders: tuple[Path, Path],
+) -> None:
+    home, cwd = folders
+    with running_kernel(cwd=cwd, home=home, env=offline_script(home, *SCRIPT)) as kernel:
+        msg_id, question = asked(kernel, "touch it")
+        assert "[a] always" in question["content"]["prompt"]
+        for line in ("a", "bash(ls:*)", "n", "a", "bash(touch:*)", "p"):
+            reply(kernel, {"value": line})
+            if line != "p":
+                kernel.client.get_stdin_msg(timeout=WAIT_S)
+        first = kernel.collect(msg_id)
+        assert "do not allow" in first.stdout
+        assert "always allowed in this project: bash(touch:*)" in first.stdout
+        second = kernel.run("touch it", cell_id=None, allow_stdin=True)
+        assert "allowed by a rule: bash(touch:*)" in second.stdout
+        assert not is_asked(kernel)
 
 
 def test_an_answer_after_an_interrupt_does_not_answer_the_next_question(
