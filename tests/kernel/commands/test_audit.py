@@ -20,7 +20,7 @@ SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 def unattended(
     tmp_path_factory: pytest.TempPathFactory, provider_server: FakeProvider
 ) -> Generator[tuple[Desk, RunningKernel, Tab]]:
-    """Yield a notebook in which a turn has read, written, and was refused a command."""
+    """Yield a notebook whose turn has read and written, and was refused a file and a command."""
     with ExitStack() as stack:
         desk = Desk(tmp_path_factory.mktemp("audit"), provider_server, stack)
         kernel = desk.start(CRUSH_PERMISSION_MODE="accept-edits")
@@ -31,7 +31,7 @@ def unattended(
             call("bash", {"command": f"touch new | <b>{SECRET}", "description": "make"}),
             say("Done."),
         )
-        tab.run_told("a", "Make | it *so*.")
+        tab.run_told("a", "Make | it *so* @/etc/hosts.")
         yield desk, kernel, tab
 
 
@@ -46,11 +46,12 @@ def test_counts_come_first_then_who_decided_by_what(
     page = shown(tab, "/audit")
 
     head, _, rest = page.partition("\n\n")
-    assert head.startswith("**3 calls**: 1 read in the project, ")
+    assert head.startswith("**4 calls**: 1 read in the project, ")
     assert "1 allowed by accept-edits mode" in head
-    assert head.endswith("1 denied since nobody could be asked")
+    assert head.endswith("2 denied since nobody could be asked")
     assert rest.index("Always allowed: ls × 1") > rest.index("<b>write</b>")
-    assert "Make &#124; it &#42;so&#42;." in rest
+    assert "Make &#124; it &#42;so&#42; @/etc/hosts." in rest
+    assert "<b>attach</b>" in rest
 
 
 def test_what_is_shown_has_no_secret_and_no_markup_of_others(
@@ -71,7 +72,7 @@ def test_refusals_are_listed_with_their_reasons(
     _, _, tab = unattended
     page = shown(tab, "/audit denied")
 
-    assert page.startswith("1 call refused.")
+    assert page.startswith("2 calls refused.")
     assert "nobody can be asked here" in page
     assert "made.txt" not in page
 
@@ -81,7 +82,7 @@ def test_the_whole_project_is_told_in_counts(
 ) -> None:
     _, _, tab = unattended
 
-    assert "| 3 |" in shown(tab, "/audit all")
+    assert "nb.ipynb | 4 | 1 read" in shown(tab, "/audit all")
 
 
 def test_a_run_that_was_replaced_is_still_told(
@@ -93,7 +94,7 @@ def test_a_run_that_was_replaced_is_still_told(
     tab.run_told("c", "Say.")
     page = shown(tab, "/audit", "d")
 
-    assert "**4 calls**" in page
+    assert "**5 calls**" in page
     assert "a run that does not stand above" in page
 
 
