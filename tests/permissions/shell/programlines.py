@@ -635,6 +635,12 @@ NOT_READ_ONLY = {
         umask 000
         ulimit -n 10
         cmp $x
+        sed p* a
+        sed *p a
+        awk {print}* a
+        jq .a* f
+        sh -c "ls "*
+        timeout 5* ls
     """,
     "wrappers": r"""
         env FOO=1 ls

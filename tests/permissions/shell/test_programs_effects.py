@@ -129,6 +129,8 @@ def test_a_rule_has_to_name_so_many_words(line: str, count: int) -> None:
         ("sed -i -e s/a/b/ a", "", "a"),
         ("awk {print} x=1 a", "a", ""),
         ("jq . a", "a", ""),
+        ("grep src/* a", "src/* a", ""),
+        ("grep foo* a", "foo* a", ""),
         ("find src -newer a", "src a", ""),
         ("find -name x", ".", ""),
         ("find a b -delete", "a b", "a b"),
@@ -257,6 +259,13 @@ def test_where_only_the_shell_can_know_is_not_known(line: str) -> None:
     found = judged(line).directory
     assert found
     assert found.text is None
+
+
+@pytest.mark.parametrize("line", ["grep $x a", 'grep "$x" a', "cat $x", "head -- $x"])
+def test_what_may_be_a_path_is_one_that_is_not_known(line: str) -> None:
+    found = judged(line)
+    assert found.is_read_only
+    assert None in [word.text for word in found.reads]
 
 
 def test_what_comes_in_is_not_known() -> None:

@@ -7,7 +7,7 @@ path that is written; the letter before a `*` stands for any number, none includ
 from dataclasses import dataclass
 
 from crush_kernel.permissions.shell.judgement import Judgement, Word
-from crush_kernel.permissions.shell.programs.options import Given, Options, options, scan
+from crush_kernel.permissions.shell.programs.options import Given, Options, is_one, options, scan
 
 HERE = Word(".", ".")
 
@@ -69,6 +69,9 @@ def judge_given(use: Usage, given: Given) -> Judgement:
     others, letters = use.otherwise
     roles = shared_out(letters if given.names.intersection(others) else use.operands, given)
     reads, writes = (*given.reads, *roles.reads), (*given.writes, *roles.writes)
+    if given.unclear and "r" in use.operands:
+        # An option that nobody has seen may name a file.
+        reads = (*reads, *(word for word in given.unclear if word not in reads))
     if not reads and _holds(use.reads_here, given):
         reads = (HERE,)
     is_clear = use.is_harmless or not given.unclear
@@ -111,7 +114,12 @@ def shared_out(letters: str, given: Given) -> Roles:
     roles = before[: len(words)] + many * (rest - last) + (after[-last:] if last else "")
     pairs = list(zip(roles, words, strict=False))
     return Roles(
-        reads=tuple(word for role, word in pairs if role == "r"),
+        # What becomes several words leaves its place.
+        reads=tuple(
+            word
+            for role, word in pairs
+            if role == "r" or (role == "t" and "r" in letters and not is_one(word))
+        ),
         writes=tuple(word for role, word in pairs if role == "w"),
         # Where the number counts, one word must not become several.
         fit=len(roles) == len(words) and (bool(many) or not _may_be_many(words)),

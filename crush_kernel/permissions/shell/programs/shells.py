@@ -5,7 +5,7 @@ from typing import Final
 
 from crush_kernel.permissions.shell.judgement import RUNS_INPUT, Judgement, Word
 from crush_kernel.permissions.shell.programs.names import names_in
-from crush_kernel.permissions.shell.programs.options import Given, options, scan
+from crush_kernel.permissions.shell.programs.options import Given, is_one, options, scan
 
 SHELLS: Final = names_in("sh bash dash zsh ksh ash mksh fish")
 _READ_ALIKE: Final = names_in("sh bash dash ash")
@@ -36,6 +36,8 @@ def judge_shell(name: str, arguments: tuple[Word, ...]) -> Judgement:
     is_clear = given.is_understood and not given.unclear
     if _has_code(given):
         script = given.operands[0] if given.operands else _UNSEEN
+        if not is_one(script):
+            script = Word(None, script.source)
         is_plain = name in _READ_ALIKE and (is_clear or _is_first_clear(given))
         return Judgement("runs a script", is_plain, scripts=(script,))
     if given.operands and given.operands[0].text not in _INPUT:

@@ -79,12 +79,14 @@ _AWK_DOES_MORE = re.compile(r"system|getline|ARGV|ARGC|SYMTAB|[@|`]|\\\n")
 def _only_edits(script: Word) -> bool:
     """Return whether the `sed` script only changes text on its way, and ends."""
     text = script.text
-    return text is not None and len(text) <= _MAX_SED_SCRIPT and bool(_SED_SCRIPT.fullmatch(text))
+    if text is None or not is_one(script) or len(text) > _MAX_SED_SCRIPT:
+        return False
+    return bool(_SED_SCRIPT.fullmatch(text))
 
 
 def _only_computes(program: Word) -> bool:
     """Return whether the `awk` program reads what is named, and writes to its output only."""
-    if program.text is None:
+    if program.text is None or not is_one(program):
         return False
     text = program.text.replace("||", "")
     # A `>` before the first block can only compare; later it may name a file.
@@ -98,7 +100,8 @@ def judge_jq(arguments: tuple[Word, ...]) -> Judgement:
     """Return what `jq` does with `arguments`; its programs can have it read other files."""
     given = scan(arguments, LOOKING["jq"].options)
     program = given.operands[0] if given.operands else Word("", "")
-    given.is_understood &= program.text is not None and not _JQ_READS.search(program.text)
+    is_known = program.text is not None and is_one(program)
+    given.is_understood &= is_known and not _JQ_READS.search(program.text or "")
     return judge_given(LOOKING["jq"], given)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from crush_kernel.permissions.shell.judgement import Judgement, Word
 from crush_kernel.permissions.shell.programs.names import assignment, is_harmless_variable
-from crush_kernel.permissions.shell.programs.options import Given, Options, options, scan
+from crush_kernel.permissions.shell.programs.options import Given, Options, is_one, options, scan
 
 _UNKNOWN: Final = Word(None, "")
 
@@ -171,7 +171,8 @@ def judge_wrapper(wrapper: Wrapper, arguments: tuple[Word, ...]) -> Judgement:
     given = scan(arguments, wrapper.options, in_order=True)
     scripts = tuple(word for name, word in given.texts if name in wrapper.code)
     command, is_harmless = _without_assignments(wrapper, given.operands)
-    in_doubt = not given.is_understood or bool(given.unclear)
+    skipped = command[: max(wrapper.skips, 0)]
+    in_doubt = not (given.is_understood and not given.unclear and all(map(is_one, skipped)))
     judgement = Judgement(
         wrapper.does,
         is_read_only=wrapper.is_plain
