@@ -23,6 +23,7 @@ from tests.bench import (
     prompt,
     rules,
     search,
+    shell_reading,
     tool_calls,
     tool_round_trip,
 )
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, Measure] = {
     "browser": browser.measure,
     "opening": opening.measure,
     "search": search.measure,
+    "shell_reading": shell_reading.measure,
     "interrupt": interrupt.measure,
     "history": history.measure,
     "rules": rules.measure,

@@ -73,6 +73,7 @@ _HARMLESS = re.compile(
 )
 """Variables that change how things look, with values that can do no more."""
 
+_USES_KNOWN = re.compile(r"\$\{?(?:HOME|PWD)|~|\bcd\b")
 _ODD = re.compile(r"[^\S \t\n]|[\x00-\x08\x0e-\x1f\x7f]")
 """What does not show, or divides words for some readers and not for others."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -111,7 +112,7 @@ def read_command(
         return CommandReading((), is_read_only=False, reasons=(TOO_LONG,))
     reading = _Reading(_NOTHING_KNOWN, judge)
     reading.script(text, START)
-    if known and ("$" in text or "~" in text):
+    if known and _USES_KNOWN.search(text):
         values = {name: known[name] for name in known if reading.keeps(name)}
         if values:
             reading = _Reading(values, judge)

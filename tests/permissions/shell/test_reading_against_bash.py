@@ -201,9 +201,7 @@ scripts = st.recursive(
     lambda inner: _compound(inner) | _simple(inner),
     max_leaves=6,
 )
-signs = st.sampled_from(
-    list("'\"\\$`(){}[];&|<>\n \t#!*~=a") + ["$(", "${", "<<", "((", "]]", ";;"]
-)
+signs = st.sampled_from([*"'\"\\$`(){}[];&|<>\n \t#!*~=a", "$(", "${", "<<", "((", "]]", ";;"])
 
 
 @st.composite
@@ -218,7 +216,7 @@ def damaged(draw: st.DrawFn) -> str:
 
 
 fixed = settings(
-    max_examples=150,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     suppress_health_check=list(HealthCheck),
