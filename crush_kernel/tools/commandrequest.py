@@ -31,6 +31,7 @@ TREE: Final = "removes {} with all that is in it"
 UNKNOWN_TREE: Final = "removes files that only the shell knows"
 
 
+RUNS_OUTSIDE: Final = "runs in a folder outside the project"
 GIT_PROGRAMS: Final = "the configuration of this repository can have git run other programs"
 
 
@@ -42,6 +43,8 @@ class _Places:
     writes: dict[Path, Target] = field(default_factory=dict[Path, Target])
     redirects: dict[Path, Target] = field(default_factory=dict[Path, Target])
     dangers: dict[str, None] = field(default_factory=dict[str, None])
+    runs_outside: bool = False
+    """Whether it does more than look, in a folder outside the project."""
     is_certain: bool = True
     """Whether it is known of all that is read, where it is, and that nothing else is run."""
 
@@ -109,7 +112,10 @@ def command_request(
         reads=_all(each.reads for each in places),
         writes=_all(each.writes for each in places),
         redirects=_all(each.redirects for each in places),
-        unnamed=tuple(reason for reason in reading.reasons if reason != WRITES),
+        unnamed=(
+            *(reason for reason in reading.reasons if reason != WRITES),
+            *((RUNS_OUTSIDE,) if any(each.runs_outside for each in places) else ()),
+        ),
         dangers=tuple(dict.fromkeys(danger for each in places for danger in each.dangers)),
         notes=(*notes, GIT_PROGRAMS) if has_programs else notes,
     )
@@ -171,6 +177,10 @@ def _look_at(part: ReadPart, start: Path, paths: PathPolicy) -> _Places:
             if kept is places.writes:
                 places.warn(found, paths)
     if not judged.is_read_only:
+        if part.directory is not None:
+            found = _found(part.directory, start, paths)
+            places.add(places.reads, found)
+            places.runs_outside = any(target.is_outside for target in found or ())
         for word in filter(_leads_away, part.words[1:]):
             places.add(places.reads, _found(word, base, paths))
     return places
