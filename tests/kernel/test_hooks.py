@@ -92,6 +92,8 @@ def test_a_script_for_claude_code_denies_a_call_and_the_turn_goes_on(place: Plac
     assert "denied" in cell.markdown
     assert kernel.run("make", cell_id="cell-2").status == "ok"
     assert (place.cwd / "made").exists()
+    audit = kernel.run("/audit", cell_id="cell-3").markdown
+    assert "1 denied by hooks" in audit
 
 
 def test_a_hook_allows_a_call_where_nobody_can_be_asked(place: Place) -> None:
