@@ -33,7 +33,10 @@ def recorded_call(call: ToolCall, result: ToolResult | None) -> CallFacts:
 def _permission(result: ToolResult) -> tuple[str, bool]:
     """Return by what right a call ran, and whether it was refused."""
     rule = str(result.metadata.get("permission") or "")
-    if result.metadata.get("permission_by") != "rule":
+    by = result.metadata.get("permission_by")
+    if by == "built-in" and not result.is_error:
+        return "", False
+    if by != "rule":
         return rule, "denied" in rule
     is_denied = result.is_error and result.metadata.get("summary") == "denied"
     return right_in_words(rule, "rule", is_allowed=not is_denied), is_denied

@@ -777,6 +777,70 @@ async def test_a_console_says_what_is_unusual_about_a_call() -> None:
     )
 
 
+class Keyboard:
+    """Lines that are typed when the test says so."""
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+        self.typed = anyio.Event()
+
+    async def read_line(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        await self.typed.wait()
+        return "y"
+
+
+@pytest.mark.anyio
+async def test_a_console_asks_one_question_at_a_time_and_none_that_is_settled() -> None:
+    loop, keyboard, answers = VirtualLoop(), Keyboard(), dict[str, Answer]()
+    page = FrontEnd(loop.time)
+    display = TurnDisplay(
+        page.publish,
+        loop=loop,
+        front_end="console",
+        model="claude",
+        stop_tool=lambda _: None,
+        read_line=keyboard.read_line,
+    )
+
+    async def ask(request: PermissionRequest) -> None:
+        answers[request.call_id] = await display.ask(request)
+
+    async with anyio.create_task_group() as group, anyio.create_task_group() as settled:
+        group.start_soon(ask, REQUEST)
+        await until(lambda: len(keyboard.prompts) == 1)
+        settled.start_soon(ask, second())
+        group.start_soon(ask, replace(REQUEST, call_id="c3", command="make three"))
+        await anyio.wait_all_tasks_blocked()
+        assert len(keyboard.prompts) == 1
+        settled.cancel_scope.cancel()
+        keyboard.typed.set()
+    assert answers == {"c1": Answer("once"), "c3": Answer("once")}
+    assert "make two" not in page.stdout
+    assert len(keyboard.prompts) == 2
+
+
+@pytest.mark.anyio
+async def test_a_console_says_what_has_settled_a_question_that_stands_there() -> None:
+    loop, keyboard = VirtualLoop(), Keyboard()
+    page = FrontEnd(loop.time)
+    display = TurnDisplay(
+        page.publish,
+        loop=loop,
+        front_end="console",
+        model="claude",
+        stop_tool=lambda _: None,
+        read_line=keyboard.read_line,
+    )
+    async with anyio.create_task_group() as group:
+        group.start_soon(display.ask, REQUEST)
+        await until(lambda: len(keyboard.prompts) == 1)
+        group.cancel_scope.cancel()
+    display.on_event(PermissionSettled(REQUEST, is_allowed=True, rule="yolo mode", by="mode"))
+    display.finish()
+    assert "[no answer needed any more: yolo mode · bash make; the prompt above" in page.stdout
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("line", "answer"),

@@ -27,6 +27,13 @@ CALL = ToolCall("c", "bash", '{"command": "rm x"}')
             True,
             id="denied by a rule",
         ),
+        pytest.param(
+            {"permission": "reading inside the project", "permission_by": "built-in"},
+            False,
+            "",
+            False,
+            id="what needs no word",
+        ),
         pytest.param({}, False, "", False, id="nothing was asked"),
     ],
 )
