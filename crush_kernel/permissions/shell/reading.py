@@ -239,7 +239,7 @@ class _Reading:
 
     def _documents(self, pipeline: Pipeline) -> None:
         """Read here-documents that a shell gets for scripts."""
-        redirects = (each for command in pipeline.commands for each in command.redirects)
+        redirects = [each for command in pipeline.commands for each in command.redirects]
         bodies = [body for each in redirects if (body := _body(each, self._known))]
         if not bodies:
             return

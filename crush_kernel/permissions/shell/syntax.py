@@ -35,6 +35,8 @@ _KNOWN = _WORDS | frozenset(
 )  # fmt: skip
 """What a command line that counts as harmless may be made of."""
 
+_COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
+"""A line that is a comment: after a pipeline, tree-sitter takes what follows it for arguments."""
 _OTHER = re.compile(r"[^\x00-\x7f]")
 _COMMANDS = frozenset({"command", "test_command", "declaration_command", "unset_command"})
 _NO_WORDS = frozenset({"variable_assignment", "file_redirect", "herestring_redirect", "comment"})
@@ -55,7 +57,7 @@ class Outline:
 def outline(text: str) -> Outline:
     """Return where tree-sitter finds commands in `text`."""
     # One byte a character, so that places are the same; a letter is as good as another.
-    tree = _parser().parse(_OTHER.sub("x", text).encode())
+    tree = _parser().parse(_OTHER.sub("x", _COMMENT.sub(_blank, text)).encode())
     commands: list[tuple[Span, ...]] = []
     redirects: list[Span] = []
     is_sound = not tree.root_node.has_error
@@ -65,6 +67,8 @@ def outline(text: str) -> Outline:
         kind = node.type
         if node.is_named and kind not in _KNOWN:
             is_sound = False
+        if not node.child_count:
+            continue
         children = node.children
         if kind in _COMMANDS:
             spans = _merged(_tokens(children) if kind == "test_command" else _spans(children))
@@ -84,6 +88,10 @@ def _parser() -> "Parser":
     from tree_sitter import Language, Parser  # noqa: PLC0415
 
     return Parser(Language(tree_sitter_bash.language()))
+
+
+def _blank(found: re.Match[str]) -> str:
+    return " " * len(found.group())
 
 
 def _spans(nodes: "list[Node]") -> Iterator[Span]:

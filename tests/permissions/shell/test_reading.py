@@ -43,6 +43,7 @@ SAFE = {
     "pipe": "git log --oneline | head -n 5",
     "both outputs": "ls |& head",
     "comment": "ls # and no more",
+    "comment between": "ls | head\n# more\ncat a.txt",
     "no output": "ls >/dev/null 2>&1",
     "errors away": "ls missing 2>/dev/null",
     "reads a file": "wc -l < a.txt",
@@ -347,15 +348,25 @@ def test_nothing_around_it_makes_a_line_harmless(text: str, form: str) -> None:
     assert not read(form.replace("{}", text)).is_read_only
 
 
+def in_single_quotes(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def escaped(word: str) -> str:
+    return "".join("\\" + sign for sign in word)
+
+
+def in_double_quotes(word: str) -> str:
+    return '"' + word.replace("$", "\\$") + '"'
+
+
 @few
 @given(
     words=st.lists(st.sampled_from(["-l", "a.txt", "a b", "*", "$x", ";", "'"]), max_size=3),
     name=st.sampled_from(["ls", "cat", "rm", "git", "curl", "unknown"]),
 )
 def test_how_words_are_quoted_changes_nothing(words: list[str], name: str) -> None:
-    ways = [lambda word: "'" + word.replace("'", "'\\''") + "'",
-            lambda word: "".join("\\" + sign for sign in word),
-            lambda word: '"' + word.replace("$", "\\$") + '"']  # fmt: skip
+    ways = (in_single_quotes, escaped, in_double_quotes)
     readings = [read(" ".join(map(way, [name, *words]))) for way in ways]
     assert len({reading.is_read_only for reading in readings}) == 1
     assert len({tuple(commands(reading)) for reading in readings}) == 1

@@ -153,15 +153,19 @@ odd = st.sampled_from(
 names = st.sampled_from(["p", "q", "r", "no", "p", "q", "'p'", '"q"', "$'\\x72'", "p''", "\\p"])
 
 
+def _filled(form: str, script: str) -> str:
+    return form.replace("@", script)
+
+
 def _words(scripts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    inner = st.sampled_from(["$({})", '"$({})"', "<({})", "a$({})b", '"a `p x` $({})"', "`p {}`"])
-    nested = st.builds(lambda form, script: form.replace("{}", script), inner, scripts)
+    inner = st.sampled_from(["$(@)", '"$(@)"', "<(@)", "a$(@)b", '"a `p x` $(@)"', "`p @`"])
+    nested = st.builds(_filled, inner, scripts)
     return plain | odd | plain | odd | nested
 
 
 def _redirects(words: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     ways = st.sampled_from([">", ">>", "2>", "<", "&>", ">|", "<>", "<<<", "2>>", "> ", "3<"])
-    to_files = st.builds(lambda way, word: way + word, ways, words)
+    to_files = st.builds("{}{}".format, ways, words)
     return to_files | st.sampled_from(["2>&1", ">/dev/null", "2>/dev/null", ">&2", "<&-", "2>&-"])
 
 
@@ -192,8 +196,8 @@ def _compound(scripts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
          "while p; do @; break; done", "case x in (y|x) @ ;; esac", "eval '@'", "for x; do @; done",
          "function g { @; }; g", "((1)) && @", "coproc @", "time { @; }", "bash <<'E'\n@\nE\n"]
     )  # fmt: skip
-    joined = st.builds(lambda left, sign, right: left + sign + right, scripts, operators, scripts)
-    return joined | st.builds(lambda form, script: form.replace("@", script), forms, scripts)
+    joined = st.builds("{}{}{}".format, scripts, operators, scripts)
+    return joined | st.builds(_filled, forms, scripts)
 
 
 scripts = st.recursive(
@@ -219,7 +223,7 @@ fixed = settings(
     max_examples=100,
     deadline=None,
     derandomize=True,
-    suppress_health_check=list(HealthCheck),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
 
