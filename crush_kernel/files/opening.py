@@ -19,6 +19,14 @@ def open_real(path: Path) -> int:
     return _open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
 
 
+def is_real(path: Path) -> bool:
+    """Return whether `path`, which is absolute, has no links in it now."""
+    try:
+        return os.path.realpath(path) == str(path)
+    except OSError:  # what was a link is none any more: somebody is changing it
+        return False
+
+
 @contextmanager
 def real_folder(path: Path, *, is_listed: bool = True) -> Generator[int]:
     """Hold the folder `path`, which has no links in it, open for the block.

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
+from crush_kernel.files.opening import is_real
 from crush_kernel.tools.base import (
     QUICK_S,
     Arguments,
@@ -179,7 +180,7 @@ async def _receive(
 def _commit(incoming: Incoming, place: _Place, context: ToolContext) -> bool:
     """Replace the file if nothing else has; return whether its versions were kept."""
     path = place.target.path
-    if _stamp(path) != place.stamp or os.path.realpath(path) != str(path):
+    if _stamp(path) != place.stamp or not is_real(path):
         raise ToolError(
             f"{place.target.shown} was changed by something else in the meantime, so nothing was "
             "saved. Repeat the call if it should be replaced all the same."

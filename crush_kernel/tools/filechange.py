@@ -15,6 +15,7 @@ from anyio.to_thread import run_sync
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
+from crush_kernel.files.opening import is_real
 from crush_kernel.files.textfile import (
     NEW_FILE,
     detect_and_decode,
@@ -188,7 +189,7 @@ class Files:
         limit = MAX_NOTEBOOK_BYTES if is_called_notebook(target) else MAX_EDIT_BYTES
         file = read_file(target.path, max_bytes=limit)
         is_same = (file.data if file else None) == before.data
-        if not is_same or Path(os.path.realpath(target.path)) != target.path:
+        if not is_same or not is_real(target.path):
             raise ToolError(
                 f"{target.shown} was changed by something else in the meantime, so nothing was "
                 "written. View it again and repeat the call."

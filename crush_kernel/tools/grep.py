@@ -19,6 +19,7 @@ from pydantic import Field
 
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
+from crush_kernel.files.opening import is_real
 from crush_kernel.tools.access import find_readable
 from crush_kernel.tools.base import (
     QUICK_S,
@@ -239,8 +240,8 @@ def _without_links(hits: list[Hit], folder: Path) -> list[Hit]:
 
     A link that was put in the place of one meanwhile, ripgrep would have followed.
     """
-    real = {path: os.path.realpath(folder / path) for path in {hit.path for hit in hits}}
-    return [hit for hit in hits if real[hit.path] == str(folder / hit.path)]
+    real = {path for path in {hit.path for hit in hits} if is_real(folder / path)}
+    return [hit for hit in hits if hit.path in real]
 
 
 def _first(hits: list[Hit]) -> tuple[tuple[Hit, ...], bool]:

@@ -95,10 +95,14 @@ class PathPolicy:
         """Return `path`, which is absolute, as a target.
 
         Raises:
-            ToolError: the path runs in a circle of links.
+            ToolError: the path runs in a circle of links, or is just being changed.
         """
-        real = os.path.realpath(path)
-        if _is_circular(real):
+        try:
+            real = os.path.realpath(path)
+            is_circular = _is_circular(real)
+        except OSError as error:  # what was a link is none any more
+            raise ToolError(f"{printable(str(path))} cannot be found: {reason(error)}.") from error
+        if is_circular:
             raise ToolError(f"{printable(str(path))} runs in a circle of symbolic links.")
         is_outside = not self._is_inside(Path(real))
         shown = real if is_outside else os.path.relpath(real, self.cwd)
