@@ -51,7 +51,8 @@ class EditorHelp:
                 return [completion.Match(label, "model") for label in labels if word in label]
             case completion.Wanted(kind="argument", command=command, word=word):
                 words = ARGUMENTS.get(command, ())
-                return [completion.Match(each, "argument") for each in words if each.startswith(word)]
+                offers = [each for each in words if each.startswith(word)]
+                return [completion.Match(each, "argument") for each in offers]
             case completion.Wanted(kind="file", word=word):
                 return await asyncio.to_thread(
                     completion.file_matches, word, self.runtime.paths.cwd

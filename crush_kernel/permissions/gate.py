@@ -4,6 +4,7 @@ Questions that wait do not hold each other up. What is granted, or changed in mo
 while one waits counts for it at once: it is withdrawn, and its card is dead.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
@@ -11,6 +12,7 @@ from typing import Final, Literal, Protocol
 import anyio
 
 from crush_kernel.config.settings import PermissionMode
+from crush_kernel.errors import ConfigError
 from crush_kernel.permissions.policy import Policy
 from crush_kernel.permissions.request import Grant, PermissionRequest
 from crush_kernel.permissions.rules import (
@@ -23,6 +25,8 @@ from crush_kernel.permissions.rules import (
     decide,
     no_bounds,
 )
+
+logger = logging.getLogger(__name__)
 
 AnswerKind = Literal["once", "session", "always", "deny"]
 RuleScope = Literal["project", "everywhere"]
@@ -210,7 +214,13 @@ class Gate:
         if self._keep_rules is None or not answer.rules:
             self._grant(request)
             return Allow("allowed for the session", "person")
-        self.policy = await self._keep_rules(answer.rules, answer.scope)
+        try:
+            self.policy = await self._keep_rules(answer.rules, answer.scope)
+        except ConfigError:
+            # The person has said yes all the same.
+            logger.exception("rules cannot be stored")
+            self._grant(request)
+            return Allow("allowed for the session, since the rule cannot be stored", "person")
         where = "in this project" if answer.scope == "project" else "everywhere"
         rule = f"always allowed {where}"
         return Allow(rule, "person", kept=answer.rules, kept_scope=answer.scope)

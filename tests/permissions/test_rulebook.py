@@ -9,7 +9,10 @@ from crush_kernel.config.directories import Directories
 from crush_kernel.config.permissionrules import WrittenPermissions
 from crush_kernel.config.ruletexts import StoredRule, WrittenRule
 from crush_kernel.errors import ConfigError
+from crush_kernel.permissions.gate import Answer, Gate
+from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.permissions.rulebook import RuleBook, open_policy
+from crush_kernel.permissions.rules import Allow
 from tests.permissions.ruling import bash
 
 pytestmark = pytest.mark.anyio
@@ -116,3 +119,32 @@ async def test_other_files_count_once_they_are_trusted(tmp_path: Path) -> None:
     assert policy.asks(bash("make all"))
     assert policy.allows(bash("make all"))
     assert book.page.warnings == ()
+
+
+class Always:
+    """Allows for good."""
+
+    async def ask(self, request: PermissionRequest) -> Answer:
+        assert request.tool == "bash"
+        return Answer("always", rules=("bash(make *)",), scope="project")
+
+
+async def test_an_answer_for_good_is_kept_and_not_asked_again(tmp_path: Path) -> None:
+    book = book_in(tmp_path)
+    gate = Gate(policy=book.page.policy, keep_rules=book.keep)
+    said = await gate.settle(bash("make all"), Always())
+    assert isinstance(said, Allow)
+    assert gate.decide(bash("make clean")).kind == "allow"
+    assert book_in(tmp_path).page.policy.allows(bash("make clean"))
+
+
+async def test_an_answer_that_cannot_be_kept_counts_for_the_session(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/permissions.json").write_text("{", encoding="utf-8")
+    book = book_in(tmp_path)
+    gate = Gate(policy=book.page.policy, keep_rules=book.keep)
+    said = await gate.settle(bash("make all"), Always())
+    assert isinstance(said, Allow)
+    assert "cannot be stored" in said.rule
+    assert gate.decide(bash("make all")).kind == "allow"
+    assert gate.decide(bash("make clean")).kind == "ask"
