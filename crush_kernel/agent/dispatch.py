@@ -40,7 +40,7 @@ from crush_kernel.agent.events import (
     ToolRewritten,
     ToolStarted,
 )
-from crush_kernel.agent.permitting import permission
+from crush_kernel.agent.permitting import permission, settlement
 from crush_kernel.agent.runningcall import RunningCall, cut_short, result_of, timed_out
 from crush_kernel.agent.timelimit import TimeLimit
 from crush_kernel.errors import PermissionDenied, ToolError
@@ -295,6 +295,7 @@ class Dispatcher:
             progress=partial(self._progress, running),
             keep_version=self.keeper.keep_version,
             delegate=partial(self._delegate, running),
+            decided=lambda request, word: self.keeper.decide(settlement(request, word)),
         )
 
     async def _delegate(self, running: RunningCall, delegation: Delegation) -> Delegated:

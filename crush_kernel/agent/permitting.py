@@ -35,7 +35,7 @@ def permission(
     async def permit(request: PermissionRequest) -> None:
         request = replace(request, on_behalf=on_behalf, notes=(*request.notes, *hook.notes))
         word = await gate.settle(request, asker, bounds=bounds, hook=hook.decision)
-        settled = _settled(request, word)
+        settled = settlement(request, word)
         tell(settled)
         if not settled.is_allowed:
             raise PermissionDenied(_denial(settled.reason))
@@ -43,7 +43,8 @@ def permission(
     return permit
 
 
-def _settled(request: PermissionRequest, word: Allow | Deny) -> PermissionSettled:
+def settlement(request: PermissionRequest, word: Allow | Deny) -> PermissionSettled:
+    """Return the event that tells of `word`."""
     if isinstance(word, Deny):
         return PermissionSettled(
             request, is_allowed=False, rule=word.rule, reason=word.reason, by=word.by

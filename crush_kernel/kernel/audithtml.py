@@ -173,7 +173,7 @@ def _decided(call: AuditedCall) -> Iterator[str]:
 
 
 def _details(record: DecisionRecord) -> Iterator[str]:
-    if record.rule:
+    if record.rule and record.rule != "denied":
         yield f"by: {_text(record.rule, MAX_WHAT_CHARS)}"
     if record.reason:
         yield f"“{_text(record.reason, MAX_WHAT_CHARS)}”"

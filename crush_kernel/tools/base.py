@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -19,7 +19,7 @@ from crush_kernel.errors import ToolError
 from crush_kernel.files.ends import limit
 from crush_kernel.messages import JsonObject, Media
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Bounds, no_bounds
+from crush_kernel.permissions.rules import Allow, Bounds, Deny, no_bounds
 
 MAX_OUTPUT_BYTES = 30_000
 """What one tool result may bring into the context; `limit_output` cuts what is longer."""
@@ -94,6 +94,13 @@ async def nobody_to_delegate_to(delegation: Delegation) -> Delegated:
     raise ToolError(f"The agent {delegation.agent!r} cannot be started from here.")
 
 
+Decided: TypeAlias = Callable[[PermissionRequest, Allow | Deny], None]
+
+
+def keep_no_decision(_: PermissionRequest, __: Allow | Deny) -> None:
+    """Keep nothing, where nothing is kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What one call may use."""
@@ -105,6 +112,8 @@ class ToolContext:
     keep_version: KeepVersion
     """Keeps a file as it was and as it will be; to be called before it is written."""
     delegate: Delegate = nobody_to_delegate_to
+    decided: Decided = keep_no_decision
+    """Keeps on record what a person has decided by other means than `permit`."""
 
 
 @dataclass(frozen=True, slots=True)

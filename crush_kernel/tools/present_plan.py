@@ -9,6 +9,8 @@ from pydantic import Field, StringConstraints
 
 from crush_kernel.config.settings import PermissionMode
 from crush_kernel.errors import ToolError
+from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.rules import Allow, Deny
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
 from crush_kernel.tools.plan import Approved, KeepPlanning, Plan, PlanReviewer, Unreviewed
 from crush_kernel.wording import clipped
@@ -21,6 +23,8 @@ NOT_PLANNING: Final = (
     "The session is not in plan mode, so no plan has to be approved: do the work, or tell the user "
     "in your reply what you would do."
 )
+NOBODY_TO_APPROVE: Final = "nobody is here who could approve the plan"
+
 NOBODY: Final = (
     "Nobody is here who could approve the plan: the notebook runs without a person. The plan "
     "stands in the notebook. Change nothing and end your turn now; say that the plan waits for "
@@ -61,12 +65,15 @@ def present_plan_tool(reviewer: PlanReviewer, modes: Modes) -> Tool[PresentPlanA
             raise ToolError(NOT_PLANNING)
         match await reviewer.review_plan(Plan(context.call_id, arguments.plan)):
             case Unreviewed():
+                context.decided(_request(context), Deny(NOBODY_TO_APPROVE, "denied", "nobody"))
                 return _output(arguments, NOBODY, "nobody there to approve it")
             case KeepPlanning(words=words):
+                context.decided(_request(context), Deny(words, "plan not approved", "person"))
                 return _output(
                     arguments, _keep_planning(words), _with_words("keep planning", words)
                 )
             case Approved() as approved:
+                context.decided(_request(context), Allow("plan approved", "person"))
                 # Whoever has changed the mode meanwhile has said more than the card could.
                 if modes.mode == "plan":
                     modes.mode = "accept-edits" if approved.accepts_edits else "default"
@@ -81,6 +88,10 @@ def present_plan_tool(reviewer: PlanReviewer, modes: Modes) -> Tool[PresentPlanA
         describe=lambda arguments: _title(arguments.plan),
         is_harmless=True,
     )
+
+
+def _request(context: ToolContext) -> PermissionRequest:
+    return PermissionRequest(context.call_id, "present_plan", "use", "begin with a plan")
 
 
 def _output(arguments: PresentPlanArguments, text: str, summary: str) -> ToolOutput:

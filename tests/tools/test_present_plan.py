@@ -1,6 +1,6 @@
 """`present_plan`: the only way out of plan mode is a person's yes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
@@ -9,10 +9,13 @@ import pytest
 from crush_kernel.config.settings import PermissionMode
 from crush_kernel.errors import ToolError
 from crush_kernel.permissions.gate import Gate
+from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.rules import Allow, Deny
 from crush_kernel.tools.base import ToolOutput
 from crush_kernel.tools.plan import Approved, KeepPlanning, Plan, Unreviewed, Verdict
 from crush_kernel.tools.present_plan import (
     MAX_PLAN_CHARS,
+    NOBODY_TO_APPROVE,
     PresentPlanArguments,
     present_plan_tool,
 )
@@ -53,6 +56,35 @@ async def present(
     tool = present_plan_tool(reviewer, gate)
     arguments = PresentPlanArguments(plan=PLAN)
     return await tool.run(arguments, tool_context(call_id="c9").context), reviewer
+
+
+@pytest.mark.parametrize(
+    ("verdict", "word"),
+    [
+        pytest.param(
+            Approved(accepts_edits=False), Allow("plan approved", "person"), id="approved"
+        ),
+        pytest.param(
+            KeepPlanning("smaller"),
+            Deny("smaller", "plan not approved", "person"),
+            id="not approved",
+        ),
+        pytest.param(Unreviewed(), Deny(NOBODY_TO_APPROVE, "denied", "nobody"), id="nobody"),
+    ],
+)
+async def test_who_has_decided_about_a_plan_is_kept(verdict: Verdict, word: Allow | Deny) -> None:
+    kept: list[tuple[PermissionRequest, Allow | Deny]] = []
+    gate = Gate("plan")
+    tool = present_plan_tool(Reviewer(verdict, gate), gate)
+
+    def keep(request: PermissionRequest, word: Allow | Deny) -> None:
+        kept.append((request, word))
+
+    context = replace(tool_context(call_id="c9").context, decided=keep)
+    await tool.run(PresentPlanArguments(plan=PLAN), context)
+
+    ((request, said),) = kept
+    assert (request.call_id, request.tool, said) == ("c9", "present_plan", word)
 
 
 @pytest.mark.parametrize(
