@@ -133,8 +133,10 @@ def test_a_rule_is_made_by_keyboard_alone_and_counts_from_then_on(
     field.fill(proposed)
     expect(shown.get_by_role("alert")).to_have_count(0)
     field.press("Tab")
-    expect(shown.get_by_role("radio", name="in this project")).to_be_focused()
-    keyboard.press("Tab")
+    # Each of ipywidgets' radio buttons is reached for itself.
+    for scope in ("in this project", "everywhere"):
+        expect(shown.get_by_role("radio", name=scope)).to_be_focused()
+        keyboard.press("Tab")
     expect(save).to_be_focused()
     keyboard.press("Enter")
     notebook.wait_done(0)

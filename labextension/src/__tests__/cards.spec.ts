@@ -88,6 +88,113 @@ function watch(): {
   return { cards, said, refocus };
 }
 
+const EDITED = `
+  <div class="crush-card">
+    <div class="widget-html">bash wants to run</div>
+    <button class="crush-help" title="What the buttons mean">?</button>
+    <button class="crush-allow-once">Allow once</button>
+    <button class="crush-always">Always …</button>
+    <button class="crush-deny">Deny</button>
+    <div class="crush-rule-editor">
+      <div class="crush-rules"><textarea></textarea></div>
+      <button class="crush-rules-cancel">Cancel</button>
+    </div>
+  </div>`;
+
+const PLAN = `
+  <div class="crush-card crush-plan-card">
+    <div class="widget-html">Approve this plan?</div>
+    <button class="crush-approve">Approve</button>
+    <button class="crush-keep-planning">Keep planning</button>
+  </div>`;
+
+describe('the rules of Always', () => {
+  test('Escape among them cancels them and does not deny', () => {
+    node.innerHTML = EDITED;
+
+    expect(press('textarea', 'Escape')).toBe(false);
+
+    expect(pressed).toEqual(['crush-rules-cancel']);
+  });
+
+  test('Enter among them is typing', () => {
+    node.innerHTML = EDITED;
+
+    expect(press('textarea', 'Enter')).toBe(true);
+
+    expect(pressed).toEqual([]);
+  });
+
+  test('the focus moves into them from the button that was pressed', async () => {
+    node.innerHTML = EDITED;
+    const editor = element('.crush-rule-editor');
+    editor.remove();
+    const { cards } = watch();
+    element('.crush-always').focus();
+    element('.crush-card').append(editor);
+    await settled();
+
+    expect(document.activeElement).toBe(element('textarea'));
+    cards.dispose();
+  });
+
+  test('the focus is not taken from where somebody types', async () => {
+    node.innerHTML = EDITED + '<input id="elsewhere" />';
+    const editor = element('.crush-rule-editor');
+    editor.remove();
+    const { cards } = watch();
+    element('#elsewhere').focus();
+    element('.crush-card').append(editor);
+    await settled();
+
+    expect(document.activeElement).toBe(element('#elsewhere'));
+    cards.dispose();
+  });
+
+  test('the focus goes back to Always when they are gone', async () => {
+    node.innerHTML = EDITED;
+    const { cards, refocus } = watch();
+    element('textarea').focus();
+    element('.crush-rule-editor').remove();
+    await settled();
+
+    expect(document.activeElement).toBe(element('.crush-always'));
+    expect(refocus).not.toHaveBeenCalled();
+    cards.dispose();
+  });
+});
+
+describe('a plan', () => {
+  test.each([
+    ['Enter', 'crush-approve'],
+    ['Escape', 'crush-keep-planning']
+  ])('%s on the card presses %s', (key, expected) => {
+    node.innerHTML = PLAN;
+
+    expect(press('.crush-card', key)).toBe(false);
+
+    expect(pressed).toEqual([expected]);
+  });
+});
+
+test('a settled card is not waiting, and the help button has a name', async () => {
+  node.innerHTML = EDITED;
+  const { cards } = watch();
+  await settled();
+  expect(element('.crush-help').getAttribute('aria-label')).toBe(
+    'What the buttons mean'
+  );
+  element('.crush-card').scrollIntoView = jest.fn();
+  expect(cards.focusFirst()).toBe(true);
+  element('.crush-card').insertAdjacentHTML(
+    'beforeend',
+    '<div class="crush-settled">allowed once</div>'
+  );
+
+  expect(cards.focusFirst()).toBe(false);
+  cards.dispose();
+});
+
 describe('keys', () => {
   test('Enter on the card itself allows once', () => {
     node.innerHTML = CARD;
