@@ -74,6 +74,8 @@ class Pipeline:
     after: str = ";"
     """What stands before it: `&&`, `||`, or `;` and what is like it."""
     commands: list[Command] = field(default_factory=list[Command])
+    is_open: bool = False
+    """Whether it ends with a `|`, and goes on in the next line."""
     is_negated: bool = False
     is_background: bool = False
 
@@ -92,3 +94,5 @@ class CommandLine:
     sequence: Sequence
     doubts: tuple[str, ...]
     """Why it may mean something else, or does more than its commands; clauses."""
+    line_ends: tuple[int, ...]
+    """Where lines end that are also the end of a command."""

@@ -66,7 +66,7 @@ def divide(text: str) -> CommandLine:
         sequence.pipelines += _flat(text[reader.position :])
     if reader.pending:
         reader.doubt()
-    return CommandLine(sequence, tuple(reader.doubts))
+    return CommandLine(sequence, tuple(reader.doubts), tuple(reader.line_ends))
 
 
 def _flat(text: str) -> list[Pipeline]:
@@ -95,6 +95,7 @@ class _Reader(Scanner):
     def __init__(self, text: str, *, depth: int = 0) -> None:
         super().__init__(text, depth=depth)
         self.pending: list[_Document] = []
+        self.line_ends: list[int] = []
         self._compounds: dict[str, Callable[[], Command | None]] = {
             "{": self._group,
             "if": self._if,
@@ -149,11 +150,18 @@ class _Reader(Scanner):
     def _separated(self, sequence: Sequence, pipeline: Pipeline, separator: str) -> Pipeline:
         """Return the pipeline that goes on after `separator`."""
         if separator == "\n":
+            if pipeline.commands and not pipeline.is_open and not self.pending:
+                self.line_ends.append(self.position - 1)
             self._documents()
+            if pipeline.is_open:
+                return pipeline
         if separator == "&":
             pipeline.is_background = True
             self.doubt(BACKGROUND)
-        if separator in ("|", "|&") or not pipeline.commands:
+        if separator in ("|", "|&"):
+            pipeline.is_open = True
+            return pipeline
+        if not pipeline.commands:
             return pipeline
         following = Pipeline(separator if separator in ("&&", "||") else ";")
         sequence.pipelines.append(following)
@@ -177,6 +185,7 @@ class _Reader(Scanner):
         command = self._command()
         if command is not None:
             pipeline.commands.append(command)
+            pipeline.is_open = False
         elif self.text.startswith("!", start):
             pipeline.is_negated = not pipeline.is_negated
         elif self.position == start and start < self.end:

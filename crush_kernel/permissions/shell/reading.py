@@ -18,6 +18,7 @@ from crush_kernel.permissions.shell.commandline import (
     UNSURE,
     VARIABLES,
     Command,
+    CommandLine,
     Compound,
     Pipeline,
     Redirect,
@@ -176,13 +177,13 @@ class _Reading:
         if len(text) > MAX_SURE_CHARACTERS:
             self._because(TOO_LONG)
         elif not line.doubts or len(text) <= _SECOND_LOOK_CHARACTERS:
-            self._second_look(text, line.sequence)
+            self._second_look(text, line)
         return folders
 
-    def _second_look(self, text: str, sequence: Sequence) -> None:
+    def _second_look(self, text: str, line: CommandLine) -> None:
         """Compare what another reader finds, and add what only that one does."""
-        commands, redirects = _outline(sequence)
-        other = outline(text)
+        commands, redirects = _outline(line.sequence)
+        other = outline(text, line.line_ends)
         if other.is_sound and other.commands == commands and other.redirects == redirects:
             return
         self._because(UNSURE)

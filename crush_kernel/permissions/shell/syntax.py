@@ -4,7 +4,7 @@ Neither reader is bash. What both divide in the same way, and only that, may cou
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -54,10 +54,19 @@ class Outline:
     """The files that redirections name."""
 
 
-def outline(text: str) -> Outline:
-    """Return where tree-sitter finds commands in `text`."""
+def outline(text: str, line_ends: Iterable[int] = ()) -> Outline:
+    """Return where tree-sitter finds commands in `text`.
+
+    Args:
+        text: the command line.
+        line_ends: where a line ends a command: tree-sitter sometimes takes the next line for more
+            arguments, so it gets a semicolon there.
+    """
+    signs = list(_COMMENT.sub(_blank, text))
+    for position in line_ends:
+        signs[position] = ";"
     # One byte a character, so that places are the same; a letter is as good as another.
-    tree = _parser().parse(_OTHER.sub("x", _COMMENT.sub(_blank, text)).encode())
+    tree = _parser().parse(_OTHER.sub("x", "".join(signs)).encode())
     commands: list[tuple[Span, ...]] = []
     redirects: list[Span] = []
     is_sound = not tree.root_node.has_error

@@ -43,6 +43,7 @@ SAFE = {
     "pipe": "git log --oneline | head -n 5",
     "both outputs": "ls |& head",
     "comment": "ls # and no more",
+    "lines of pipelines": "ls | head | cat\nls && ls |\n  head\nls",
     "comment between": "ls | head\n# more\ncat a.txt",
     "no output": "ls >/dev/null 2>&1",
     "errors away": "ls missing 2>/dev/null",
