@@ -271,9 +271,10 @@ def test_an_approved_plan_ends_plan_mode_and_stays_readable(open_notebook: OpenN
     expect(shown.locator("img")).to_have_count(0)
     button(shown, "Approve, edits without asking").click()
     notebook.wait_done(1)
-    assert (folder(notebook) / "new.txt").read_text(encoding="utf-8") == "made\n"
     output = notebook.output(1)
+    expect(output).to_contain_text("It is made.")
     expect(output).to_contain_text("accept-edits mode")
+    assert (folder(notebook) / "new.txt").read_text(encoding="utf-8") == "made\n"
     expect(output.locator("details[open] strong", has_text="write")).to_be_visible()
     saved = notebook.save()
     outputs = saved["cells"][1]["outputs"]
