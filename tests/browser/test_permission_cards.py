@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from crush_kernel.kernel.widgets import REASON_GRACE_S
 from tests.browser.conftest import OpenNotebook
 from tests.browser.jupyter import App, Notebook, Server, jupyter_server
 from tests.browser.test_accessibility import THEMES, faults
@@ -130,6 +131,8 @@ def test_a_rule_is_made_by_keyboard_alone_and_counts_from_then_on(
     save = button(shown, "Save")
     save.focus()
     keyboard.press("Enter")
+    # Letters that come just after Save still count, so wait until they do not.
+    notebook.page.wait_for_timeout(1000 * REASON_GRACE_S + 400)
     field.fill(proposed)
     expect(shown.get_by_role("alert")).to_have_count(0)
     field.press("Tab")
