@@ -139,7 +139,11 @@ class _Reading:
         folders = (part.directory for part in self._parts)
         if any(folder is not None and folder.text is None for folder in folders):
             self._because(UNKNOWN_FOLDER)
-        is_read_only = all(part.judgement.is_read_only for part in self._parts)
+        is_read_only = all(
+            part.judgement.is_read_only
+            and all(word.text is not None for word in part.judgement.reads)
+            for part in self._parts
+        )
         return CommandReading(
             tuple(self._parts),
             is_read_only=bool(self._parts) and not self._reasons and is_read_only,

@@ -232,6 +232,13 @@ def test_reasons_are_given(text: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["cat $x", "ls $(cat a.txt)", "cat {a,b}", "echo /x | xargs cat", "cat ~bob/x"]
+)
+def test_what_reads_nobody_knows_what_does_not_count_as_harmless(text: str) -> None:
+    assert not read(text).is_read_only
+
+
+@pytest.mark.parametrize(
     ("text", "folders"),
     [
         pytest.param("cd a && ls", [None, "a"], id="in"),
