@@ -87,6 +87,11 @@ _ASSIGNING = frozenset(
      "readonly", "set", "shopt", "trap", "typeset", "unset", "wait"}
 )  # fmt: skip
 _RUNNING = frozenset({".", "eval", "source"})
+_ELSEWHERE = frozenset(
+    {"chroot", "doas", "docker", "env", "nsenter", "podman", "runuser", "ssh", "su", "sudo",
+     "systemd-run", "unshare"}
+)  # fmt: skip
+"""What runs commands with variables of its own."""
 _MOVING = frozenset({"cd", "popd", "pushd"})
 _WITHIN = frozenset({"builtin", "command", "eval"})
 """What runs commands in the shell itself, so that their `cd` counts for what follows."""
@@ -157,6 +162,8 @@ class _Reading:
         for part in self._parts:
             program = part.words[0].text if part.words else ""
             if program is None or program in _RUNNING or (program in _MOVING and name == "PWD"):
+                return False
+            if program.rpartition("/")[2] in _ELSEWHERE:
                 return False
             if program in _ASSIGNING and any(word.text != word.source for word in part.words):
                 return False
@@ -348,10 +355,7 @@ class _Reading:
         if self._level >= 2 * MAX_SCRIPTS:
             self._because(DEEP)
             return LOST
-        outside, self._known = self._known, _NOTHING_KNOWN  # what runs it may have set others
-        folders = self.script(script.text or "", folders)
-        self._known = outside
-        return folders
+        return self.script(script.text or "", folders)
 
     def _after(
         self, words: tuple[Word, ...], judgement: Judgement, folders: Folders

@@ -64,7 +64,8 @@ def outline(text: str, line_ends: Iterable[int] = ()) -> Outline:
     """
     signs = list(_COMMENT.sub(_blank, text))
     for position in line_ends:
-        signs[position] = ";"
+        if "#" not in text[text.rfind("\n", 0, position) + 1 : position]:
+            signs[position] = ";"
     # One byte a character, so that places are the same; a letter is as good as another.
     tree = _parser().parse(_OTHER.sub("x", "".join(signs)).encode())
     commands: list[tuple[Span, ...]] = []
