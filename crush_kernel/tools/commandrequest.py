@@ -32,6 +32,7 @@ UNKNOWN_TREE: Final = "removes files that only the shell knows"
 
 
 RUNS_OUTSIDE: Final = "runs in a folder outside the project"
+WRITES_ANYWHERE: Final = "writes where only the shell can know"
 GIT_PROGRAMS: Final = "the configuration of this repository can have git run other programs"
 
 
@@ -43,6 +44,8 @@ class _Places:
     writes: dict[Path, Target] = field(default_factory=dict[Path, Target])
     redirects: dict[Path, Target] = field(default_factory=dict[Path, Target])
     dangers: dict[str, None] = field(default_factory=dict[str, None])
+    writes_anywhere: bool = False
+    """Whether something is written where only the shell can know, perhaps outside."""
     runs_outside: bool = False
     """Whether it does more than look, in a folder outside the project."""
     is_certain: bool = True
@@ -55,11 +58,17 @@ class _Places:
             return
         kept.update({target.path: target for target in found if target.path not in HARMLESS})
 
-    def warn(self, found: tuple[Target, ...] | None, paths: PathPolicy) -> None:
-        """Note what is dangerous about writing to where a word leads."""
+    def add_written(
+        self, word: Word, base: Path | None, paths: PathPolicy
+    ) -> tuple[Target, ...] | None:
+        """Note and return where a word leads that is written to, and what is dangerous about it."""
+        found = _found(word, base, paths)
+        self.add(self.writes, found)
+        self.writes_anywhere |= found is None and (base is None or _may_lead_anywhere(word))
         for target in found or ():
             if target.path not in HARMLESS:
                 self.dangers.update(dict.fromkeys(paths.dangers(target)))
+        return found
 
     def outside(self) -> Iterator[Path]:
         """Yield the places outside the project."""
@@ -104,7 +113,7 @@ def command_request(
         action="execute",
         title="run",
         paths=tuple(outside),
-        is_outside=bool(outside),
+        is_outside=bool(outside) or any(each.writes_anywhere for each in places),
         command=command,
         cwd=folder.path,
         parts=tuple(map(_shown, reading.parts, places)),
@@ -115,6 +124,7 @@ def command_request(
         unnamed=(
             *(reason for reason in reading.reasons if reason != WRITES),
             *((RUNS_OUTSIDE,) if any(each.runs_outside for each in places) else ()),
+            *((WRITES_ANYWHERE,) if any(each.writes_anywhere for each in places) else ()),
         ),
         dangers=tuple(dict.fromkeys(danger for each in places for danger in each.dangers)),
         notes=(*notes, GIT_PROGRAMS) if has_programs else notes,
@@ -147,7 +157,7 @@ def _shown(part: ReadPart, places: _Places) -> CommandPart:
         is_read_only=judged.is_read_only and places.is_certain,
         reads=_named((*judged.reads, *part.reads)),
         writes=_named((*judged.writes, *part.writes)),
-        is_outside=any(True for _ in places.outside()),
+        is_outside=places.writes_anywhere or any(True for _ in places.outside()),
         rule_words=judged.rule_words,
     )
 
@@ -158,38 +168,56 @@ def _named(words: Iterable[Word]) -> tuple[str, ...]:
 
 def _look_at(part: ReadPart, start: Path, paths: PathPolicy) -> _Places:
     places = _Places()
+    places.dangers.update(dict.fromkeys(part.judgement.dangers))
+    for base in _folders(part, start):
+        _look_from(base, part, paths, places)
+    if not part.judgement.is_read_only:
+        for folder in part.folders or (part.directory,):
+            found = () if folder is None else _found(folder, start, paths)
+            places.add(places.reads, found)
+            places.runs_outside |= any(target.is_outside for target in found or ())
+    return places
+
+
+def _look_from(base: Path | None, part: ReadPart, paths: PathPolicy, places: _Places) -> None:
+    """Note where the words of a part lead if it runs in `base`, which may not be known."""
     judged = part.judgement
-    places.dangers.update(dict.fromkeys(judged.dangers))
-    base = _directory(part, start)
     for word in judged.reads:
         places.add(places.reads, _found(word, base, paths))
     for word in judged.writes:
-        found = _found(word, base, paths)
-        places.add(places.writes, found)
-        places.warn(found, paths)
+        found = places.add_written(word, base, paths)
         if judged.removes_trees:
             places.dangers.update(dict.fromkeys(_tree_dangers(found, paths)))
-    for words, kept in ((part.reads, places.reads), (part.writes, places.writes)):
-        for word in words:
-            found = _found(word, base, paths)
-            places.add(kept, found)
-            places.add(places.redirects, found)
-            if kept is places.writes:
-                places.warn(found, paths)
+    for word in part.reads:
+        found = _found(word, base, paths)
+        places.add(places.reads, found)
+        places.add(places.redirects, found)
+    for word in part.writes:
+        found = places.add_written(word, base, paths)
+        places.add(places.redirects, found)
     if not judged.is_read_only:
-        if part.directory is not None:
-            found = _found(part.directory, start, paths)
-            places.add(places.reads, found)
-            places.runs_outside = any(target.is_outside for target in found or ())
         for word in filter(_leads_away, part.words[1:]):
             places.add(places.reads, _found(word, base, paths))
-    return places
+
+
+def _folders(part: ReadPart, start: Path) -> tuple[Path | None, ...]:
+    """Return where a part may run; `None` if that is not known."""
+    if not part.folders:
+        return (_directory(part, start),)
+    known = (start if folder is None else folder.text for folder in part.folders)
+    return tuple(None if text is None else start / text for text in known)
 
 
 def _directory(part: ReadPart, start: Path) -> Path | None:
     if part.directory is None:
         return start
     return None if part.directory.text is None else start / part.directory.text
+
+
+def _may_lead_anywhere(word: Word) -> bool:
+    """Return whether `word`, of which only the shell knows what it is, may lead out of a folder."""
+    source = word.source.lstrip("\"'")
+    return source.startswith(("$", "`", "~", "/")) or ".." in source
 
 
 def _leads_away(word: Word) -> bool:

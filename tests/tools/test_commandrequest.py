@@ -109,6 +109,8 @@ def test_reading_outside_is_asked_with_the_real_path(
         pytest.param("touch folder-link/x", "home/x", id="through a link"),
         pytest.param("sed -i s/a/b/ file-link", "home/secret.txt", id="sed"),
         pytest.param("cd ~ && touch x", "home/x", id="after cd"),
+        pytest.param("(cd ..; touch x)", "x", id="in a subshell"),
+        pytest.param("cd ..; echo x > y", "y", id="redirection after cd"),
         pytest.param("python build.py ../project-other", "project-other", id="who knows"),
     ],
 )
@@ -146,7 +148,29 @@ def test_what_cannot_be_brought_back_is_dangerous(world: World, command: str) ->
     assert kind(request, "yolo") == "ask"
 
 
-@pytest.mark.parametrize("command", ["rm -rf build", "rm -rf src", "rm a.txt", "touch x > y"])
+@pytest.mark.parametrize(
+    "command",
+    ['echo x > "$PLACE"', "cp a.txt $PLACE", "touch `cat a.txt`", "cd src; cd ../..; touch x"],
+)
+def test_writing_where_only_the_shell_knows_is_asked_in_every_mode(
+    world: World, command: str
+) -> None:
+    request = world.asked(command)
+    assert "writes where only the shell can know" in request.unnamed
+    assert [kind(request, mode) for mode in ("default", "accept-edits", "yolo")] == ["ask"] * 3
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf build",
+        "rm -rf src",
+        "rm a.txt",
+        "touch x > y",
+        "cd src; touch x",
+        "echo $X > out-$X.txt",
+    ],
+)
 def test_what_stays_in_the_project_is_left_to_the_mode(world: World, command: str) -> None:
     request = world.asked(command)
     assert (request.dangers, request.is_outside) == ((), False)

@@ -76,3 +76,5 @@ class ReadPart:
     directory: Word | None = None
     """Where it runs, from where the command line starts; `None` for there. One without a text is
     not known, and then no path is."""
+    folders: tuple[Word | None, ...] = ()
+    """If that is not known, since a `cd` before may have failed: where it may run."""

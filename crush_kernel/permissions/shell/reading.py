@@ -311,7 +311,8 @@ class _Reading:
         is_read_only = not writes and not does
         does = does or (WRITES if writes else "reads a file" if reads else "does nothing")
         judgement = Judgement(does, is_read_only)
-        return ReadPart(text, (), judgement, reads, writes, self._folder(folders))
+        folder = self._folder(folders)
+        return ReadPart(text, (), judgement, reads, writes, folder, self._others(folder, folders))
 
     def _program(self, part: ReadPart, folders: Folders) -> tuple[Folders, Folders]:
         """Read a command by its words; return where the shell may be if it does well, or badly."""
@@ -321,7 +322,8 @@ class _Reading:
         judgement = _condition(words) if words[0].source == "[[" else self._judge(words)
         is_looking = judgement.is_read_only and not self._is_lost
         folder = meant(folders, (*words, *judgement.reads)) if is_looking else self._folder(folders)
-        self._add(replace(part, judgement=judgement, directory=folder))
+        others = self._others(folder, folders)
+        self._add(replace(part, judgement=judgement, directory=folder, folders=others))
         if not (judgement.runs or judgement.scripts):
             return self._after(words, judgement, folders)
         if self._level >= 2 * MAX_SCRIPTS:
@@ -368,6 +370,11 @@ class _Reading:
         if name is None or name in _MOVING or name in _RUNNING:
             return LOST, LOST
         return ((), ()) if name in _LEAVING else (folders, folders)
+
+    def _others(self, folder: Word | None, folders: Folders) -> Folders:
+        """Return all folders that are possible, if it is not known which of them it is."""
+        is_open = folder is not None and folder.text is None and not self._is_lost
+        return folders if is_open and len(folders) > 1 else ()
 
     def _folder(self, folders: Folders) -> Word | None:
         return NOWHERE_KNOWN if self._is_lost else the_one(folders)
