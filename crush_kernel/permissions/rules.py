@@ -111,7 +111,11 @@ def _refused(
     if isinstance(bound, Deny):
         return bound
     if mode == "plan" and not _only_looks(request):
-        return Deny("plan mode allows looking only; present a plan instead", "plan mode", "mode")
+        return Deny(
+            "plan mode allows looking only; present a plan with present_plan instead",
+            "plan mode",
+            "mode",
+        )
     return hook if isinstance(hook, Deny) else None
 
 
