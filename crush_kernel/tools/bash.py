@@ -17,7 +17,6 @@ from pydantic import ConfigDict, Field
 from crush_kernel.config.directories import home_directory
 from crush_kernel.errors import ToolError
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.shell.programs.dangers import BANNED
 from crush_kernel.permissions.shell.reading import read_command
 from crush_kernel.shell.command import encode_command
 from crush_kernel.shell.jobs import Job, Jobs
@@ -183,7 +182,6 @@ def bash_tool(
             {
                 "auto_background_s": AUTO_BACKGROUND_S,
                 "kilobytes": MAX_TEXT_BYTES // 1000,
-                "banned": ", ".join(sorted(BANNED)),
             },
         ),
         arguments=BashArguments,
