@@ -12,8 +12,8 @@ from crush_kernel.agent.events import PermissionSettled
 from crush_kernel.hooks.payload import ToolAnswer, ToolUse, readable
 from crush_kernel.hooks.verdict import Verdict
 from crush_kernel.messages import JsonObject, ToolCall, well_formed
+from crush_kernel.permissions.decision import Allow, Ask, Decision
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Allow, Ask, Decision
 from crush_kernel.tools.base import ToolOutput
 
 MAX_HELD_BACK = 5

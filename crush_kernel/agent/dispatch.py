@@ -50,9 +50,9 @@ from crush_kernel.hooks.payload import ToolAnswer, ToolUse, readable
 from crush_kernel.hooks.telling import facts_of, lines
 from crush_kernel.hooks.verdict import Verdict
 from crush_kernel.messages import JsonObject, Message, ToolCall, ToolResult
+from crush_kernel.permissions.decision import Bounds, no_bounds
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Bounds, no_bounds
 from crush_kernel.tools.base import (
     AnyTool,
     Delegated,

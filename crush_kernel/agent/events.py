@@ -10,8 +10,8 @@ from typing import Literal
 
 from crush_kernel.history.todos import Todo
 from crush_kernel.messages import ToolResult, Usage
+from crush_kernel.permissions.decision import By
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import By
 
 
 @dataclass(frozen=True, slots=True)

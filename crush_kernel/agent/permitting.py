@@ -6,9 +6,9 @@ from dataclasses import replace
 from crush_kernel.agent.callhooks import NO_WORD, HookWord
 from crush_kernel.agent.events import PermissionSettled
 from crush_kernel.errors import PermissionDenied
+from crush_kernel.permissions.decision import Allow, Bounds, Deny, no_bounds
 from crush_kernel.permissions.gate import Asker, Gate
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Allow, Bounds, Deny, no_bounds
 from crush_kernel.tools.base import Permit
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import Final, Literal
 
+from crush_kernel.config.ruletexts import RuleScope
 from crush_kernel.kernel import permissiontext
 from crush_kernel.kernel.markdown import visible
 from crush_kernel.kernel.permissiontext import PartRow
 from crush_kernel.kernel.ruleoffer import RuleOffer
-from crush_kernel.permissions.gate import Answer, RuleScope
+from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.request import PermissionRequest
 
 DIFF_LINES: Final = 2000

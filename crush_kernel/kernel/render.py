@@ -17,7 +17,7 @@ from crush_kernel.errors import CrushKernelError
 from crush_kernel.history.todos import Todo, TodoStatus, count_done, is_open
 from crush_kernel.kernel.markdown import code_span, escape, fenced, neutralize, visible
 from crush_kernel.messages import Media, ToolResult, Usage
-from crush_kernel.permissions.rules import By
+from crush_kernel.permissions.decision import By
 from crush_kernel.wording import clipped, counted
 
 MAX_RESULT_CHARS = 4000

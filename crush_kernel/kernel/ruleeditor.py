@@ -18,10 +18,11 @@ from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
     VBox,
 )
 
+from crush_kernel.config.ruletexts import RuleScope
 from crush_kernel.kernel.cardframe import chip
 from crush_kernel.kernel.ruleoffer import RuleOffer, rules_in
 from crush_kernel.kernel.widgets import GREY, REASON_GRACE_S, button, escaped, html_line
-from crush_kernel.permissions.gate import Answer, RuleScope
+from crush_kernel.permissions.gate import Answer
 
 _SCOPES: tuple[tuple[str, RuleScope], ...] = (
     ("in this project", "project"),

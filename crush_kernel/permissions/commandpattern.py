@@ -9,10 +9,9 @@ as `:*` behind it, for any further words, also for none.
 import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final
 
-from crush_kernel.errors import ConfigError
+from crush_kernel.permissions.match import BadRule, Match
 
 _OPERATORS: Final = frozenset(";|&<>()`\n")
 _BLANK: Final = frozenset(" \t")
@@ -20,19 +19,6 @@ _EXPANDS: Final = re.compile(r"\$[A-Za-z0-9_{(\[@*#?$!'\"-]")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _ESCAPABLE: Final = frozenset('$`"\\\n')
 """What a backslash makes literal between double quotes."""
-
-
-class BadRule(ConfigError):
-    """A rule that makes no sense; the message is one sentence."""
-
-
-class Match(IntEnum):
-    """Whether a command is one that a rule means to forbid."""
-
-    NO = 0
-    MAYBE = 1
-    """What only the shell knows, or what options may hide, can make it one."""
-    YES = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,10 @@ from typing import Final, Literal, Protocol
 
 import anyio
 
+from crush_kernel.config.ruletexts import RuleScope
 from crush_kernel.config.settings import PermissionMode
 from crush_kernel.errors import ConfigError
-from crush_kernel.permissions.policy import Policy
-from crush_kernel.permissions.request import Grant, PermissionRequest
-from crush_kernel.permissions.rules import (
+from crush_kernel.permissions.decision import (
     NO_POLICY,
     Allow,
     Ask,
@@ -25,11 +24,12 @@ from crush_kernel.permissions.rules import (
     decide,
     no_bounds,
 )
+from crush_kernel.permissions.policy import Policy
+from crush_kernel.permissions.request import Grant, PermissionRequest
 
 logger = logging.getLogger(__name__)
 
 AnswerKind = Literal["once", "session", "always", "deny"]
-RuleScope = Literal["project", "everywhere"]
 
 
 @dataclass(frozen=True, slots=True)

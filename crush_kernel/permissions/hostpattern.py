@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
-from crush_kernel.permissions.commandpattern import BadRule
+from crush_kernel.permissions.match import BadRule
 
 PREFIX: Final = "domain:"
 

@@ -11,7 +11,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Final, Literal
 
-from crush_kernel.permissions.commandpattern import BadRule, Match
+from crush_kernel.permissions.match import BadRule, Match
+from crush_kernel.permissions.straight import straight_path
 
 Base = Literal["project", "root", "home"]
 
@@ -158,7 +159,7 @@ def parse_path(text: str) -> PathPattern:
         raise BadRule("a pattern of paths cannot contain '..': write the path that is meant")
     base, pattern = _based(text)
     try:
-        source = (_to_regex()(pattern) or "").replace("|$)", r"|\Z)")
+        source = straight_path((_to_regex()(pattern) or "").replace("|$)", r"|\Z)"))
         regex = re.compile(source, re.DOTALL)
     except (ValueError, re.error) as error:
         raise BadRule(f"{text!r} is no pattern of paths as .gitignore has them") from error

@@ -14,11 +14,12 @@ from typing import Final
 
 from crush_kernel.config.configfiles import Scope
 from crush_kernel.config.ruletexts import VERDICTS, Verdict
-from crush_kernel.permissions.commandpattern import CommandPattern, Match
+from crush_kernel.permissions.commandpattern import CommandPattern
 from crush_kernel.permissions.hostpattern import Server, server_of
+from crush_kernel.permissions.match import Match
 from crush_kernel.permissions.pathpattern import PathPattern, Place, Spot
-from crush_kernel.permissions.patterns import Rule
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
+from crush_kernel.permissions.rule import Rule
 from crush_kernel.permissions.ruleindex import RuleIndex
 from crush_kernel.permissions.toolnames import DOWNLOAD, FETCHERS, SHELL
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from crush_kernel.files.names import printable
-from crush_kernel.permissions.commandpattern import BadRule, without_assignments
+from crush_kernel.permissions.commandpattern import without_assignments
 from crush_kernel.permissions.hostpattern import PREFIX, Server, server_of
+from crush_kernel.permissions.match import BadRule
 from crush_kernel.permissions.pathpattern import Spot, quoted_path
-from crush_kernel.permissions.patterns import parse_rule
 from crush_kernel.permissions.policy import Policy, StandingRule
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
+from crush_kernel.permissions.rule import parse_rule
 from crush_kernel.permissions.shell.judgement import RUNS_INPUT
 from crush_kernel.permissions.toolnames import DOWNLOAD, FETCHERS, READERS, SHELL, WRITERS
 

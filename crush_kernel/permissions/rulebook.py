@@ -16,10 +16,10 @@ from crush_kernel.config.permissionrules import WrittenPermissions
 from crush_kernel.config.rulestore import FILE_NAME, RuleStore
 from crush_kernel.config.ruletexts import RuleScope, StoredRule, Verdict
 from crush_kernel.files.names import printable
-from crush_kernel.permissions.commandpattern import BadRule
+from crush_kernel.permissions.match import BadRule
 from crush_kernel.permissions.pathpattern import Place
-from crush_kernel.permissions.patterns import Rule, nearest_tool, parse_rule
 from crush_kernel.permissions.policy import Policy, StandingRule
+from crush_kernel.permissions.rule import Rule, nearest_tool, parse_rule
 from crush_kernel.permissions.toolnames import KNOWN
 
 

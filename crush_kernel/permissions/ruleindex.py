@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from crush_kernel.permissions.commandpattern import CommandPattern, Match, without_assignments
+from crush_kernel.permissions.commandpattern import CommandPattern, without_assignments
 from crush_kernel.permissions.hostpattern import HostPattern, server_of
+from crush_kernel.permissions.match import Match
 from crush_kernel.permissions.pathpattern import PathPattern, PathScreen, Place, Spot
-from crush_kernel.permissions.patterns import Rule
 from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.rule import Rule
 from crush_kernel.permissions.toolnames import READERS, SHELL
 
 Found = tuple[Rule, CommandPattern]

@@ -1,4 +1,4 @@
 """What the agent can do: one module a tool, its model-facing text beside it in `descriptions/`.
 
-May import `permissions.rules` and what is lower than the parts.
+May import `permissions.decision` and what is lower than the parts.
 """

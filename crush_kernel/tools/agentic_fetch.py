@@ -22,8 +22,8 @@ from pydantic import Field
 from crush_kernel.errors import ToolError
 from crush_kernel.files.names import printable
 from crush_kernel.history.folder import make_folder
+from crush_kernel.permissions.decision import Allow, Deny
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Allow, Deny
 from crush_kernel.prompt.delimited import delimited
 from crush_kernel.prompt.system import SystemPrompt
 from crush_kernel.tools.base import (

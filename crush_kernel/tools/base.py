@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from crush_kernel.errors import ToolError
 from crush_kernel.files.ends import limit
 from crush_kernel.messages import JsonObject, Media
+from crush_kernel.permissions.decision import Allow, Bounds, Deny, no_bounds
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Allow, Bounds, Deny, no_bounds
 
 MAX_OUTPUT_BYTES = 30_000
 """What one tool result may bring into the context; `limit_output` cuts what is longer."""

@@ -9,8 +9,8 @@ from pydantic import Field, StringConstraints
 
 from crush_kernel.config.settings import PermissionMode
 from crush_kernel.errors import ToolError
+from crush_kernel.permissions.decision import Allow, Deny
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Allow, Deny
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
 from crush_kernel.tools.plan import Approved, KeepPlanning, Plan, PlanReviewer, Unreviewed
 from crush_kernel.wording import clipped

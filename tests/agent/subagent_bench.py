@@ -13,9 +13,9 @@ from crush_kernel.errors import CommandError
 from crush_kernel.history.conversation import CellRun, Conversation
 from crush_kernel.history.subagentrecord import SubagentRecord, subagent_of
 from crush_kernel.messages import Message, Text, ToolResult
+from crush_kernel.permissions.decision import Bounds, no_bounds
 from crush_kernel.permissions.gate import Answer, Asker, Gate
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Bounds, no_bounds
 from crush_kernel.prompt.system import PromptPart, SystemPrompt
 from crush_kernel.providers.base import Model, ModelInfo
 from crush_kernel.tools.base import AnyTool, Delegation, ToolContext, ToolOutput

@@ -12,9 +12,9 @@ from anyio.abc import SocketStream
 from crush_kernel.agent.dispatch import Dispatcher
 from crush_kernel.agent.events import PermissionSettled
 from crush_kernel.messages import Message, ToolCall, ToolResult
+from crush_kernel.permissions.decision import Bounds, Decision, Deny, no_bounds
 from crush_kernel.permissions.gate import Answer, DenyAll, Gate
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Bounds, Decision, Deny, no_bounds
 from crush_kernel.runtime import open_runtime
 from crush_kernel.tools.base import AnyTool
 from crush_kernel.tools.network import network_tools
@@ -48,7 +48,6 @@ CALLS: Mapping[str, Mapping[str, object]] = {
         "cell_type": "markdown",
         "source": "b",
     },
-    "present_plan": {"plan": "Make it"},
     "present_plan": {"plan": "first this"},
     "question": {"questions": '[{"type": "yes_no", "question": "So?", "description": "It is."}]'},
     "sourcegraph": {"query": "x"},

@@ -29,9 +29,9 @@ from crush_kernel.history.repair import INTERRUPTED
 from crush_kernel.history.subagentmessages import MAX_RECORD_BYTES
 from crush_kernel.history.subagentrecord import KEY, nested_calls
 from crush_kernel.messages import Message, ToolResult, Usage, text_of
+from crush_kernel.permissions.decision import Allow, Deny
 from crush_kernel.permissions.gate import Answer, DenyAll, Gate
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Allow, Deny
 from crush_kernel.providers.base import Stop, TextDelta, UsageReport
 from crush_kernel.tools.base import Delegation, ToolContext, ToolOutput
 from tests.agent.subagent_bench import BIG, SMALL, bench, delegating

@@ -5,11 +5,11 @@ from pathlib import Path
 from statistics import median
 from time import process_time
 
+from crush_kernel.permissions.decision import decide
 from crush_kernel.permissions.pathpattern import Place
-from crush_kernel.permissions.patterns import parse_rule
 from crush_kernel.permissions.policy import Policy, StandingRule
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
-from crush_kernel.permissions.rules import decide
+from crush_kernel.permissions.rule import parse_rule
 from tests.bench.report import Row, Scale
 
 RULES = 200

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crush_kernel.config.settings import PermissionMode, read_settings
+from crush_kernel.permissions.decision import decide
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import decide
 
 HOME = {"HOME": "/home/ada"}
 

@@ -10,8 +10,8 @@ from crush_kernel.errors import AuthenticationFailed, CrushKernelError
 from crush_kernel.kernel import render
 from crush_kernel.kernel.render import CallFacts, FooterFacts
 from crush_kernel.messages import Media, ToolResult, Usage
+from crush_kernel.permissions.decision import By
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import By
 from tests.kernel.parsers import commonmark, jupyterlab, nbconvert
 
 PNG = Media("image/png", "aGk=", "plot.png")

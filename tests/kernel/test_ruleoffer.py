@@ -7,9 +7,9 @@ import pytest
 from crush_kernel.history.redaction import Redactor
 from crush_kernel.kernel.redactedevent import redacted_request
 from crush_kernel.kernel.ruleoffer import MAX_RULES, rule_offer, rules_in
-from crush_kernel.permissions.patterns import parse_rule
 from crush_kernel.permissions.policy import Policy, StandingRule
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
+from crush_kernel.permissions.rule import parse_rule
 
 REDACTOR = Redactor({"API_TOKEN": "tr0ub4dor-and-3-horses"})
 KEY = "ghp_" + "a1B2" * 9

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from crush_kernel.permissions.pathpattern import Place
-from crush_kernel.permissions.patterns import parse_rule
 from crush_kernel.permissions.policy import Policy, StandingRule
 from crush_kernel.permissions.request import Action, CommandPart, PermissionRequest
+from crush_kernel.permissions.rule import parse_rule
 
 ROOT = Path("/p")
 HOME = Path("/home/u")

@@ -6,13 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crush_kernel.permissions.commandpattern import (
-    BadRule,
-    CommandPattern,
-    Match,
-    WordPattern,
-    parse_command,
-)
+from crush_kernel.permissions.commandpattern import CommandPattern, WordPattern, parse_command
+from crush_kernel.permissions.match import BadRule, Match
 
 WORDS = st.lists(
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6),

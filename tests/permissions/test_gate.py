@@ -6,9 +6,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from crush_kernel.permissions.decision import Allow, Bounds, Deny, no_bounds
 from crush_kernel.permissions.gate import Answer, DenyAll, Gate
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Allow, Bounds, Deny, no_bounds
 
 pytestmark = pytest.mark.anyio
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from crush_kernel.permissions.commandpattern import BadRule
 from crush_kernel.permissions.hostpattern import parse_host, server_of
+from crush_kernel.permissions.match import BadRule
 
 
 @pytest.mark.parametrize(

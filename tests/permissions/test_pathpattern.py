@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crush_kernel.permissions.commandpattern import BadRule, Match
+from crush_kernel.permissions.match import BadRule, Match
 from crush_kernel.permissions.pathpattern import PathScreen, Spot, parse_path, quoted_path
 from tests.permissions.ruling import PLACE
 

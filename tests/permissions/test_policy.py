@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from crush_kernel.permissions.patterns import parse_rule
 from crush_kernel.permissions.policy import Policy, StandingRule
 from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.rule import parse_rule
 from tests.permissions.ruling import HOME, PLACE, ROOT, bash, file, part, policy, web
 
 LOOK = part("git status", is_read_only=True)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from crush_kernel.config.ruletexts import VERDICTS, Verdict
 from crush_kernel.config.settings import PermissionMode
-from crush_kernel.permissions.patterns import parse_rule
+from crush_kernel.permissions.decision import decide
 from crush_kernel.permissions.policy import Policy, StandingRule
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
-from crush_kernel.permissions.rules import decide
+from crush_kernel.permissions.rule import parse_rule
 from tests.permissions.ruling import PLACE, ROOT, file, web
 
 WORDS = st.sampled_from(["git", "log", "push", "-C", "*", "a b", "rm", "--", "x=1"])

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crush_kernel.permissions.patterns import parse_rule
 from crush_kernel.permissions.policy import Policy, StandingRule
 from crush_kernel.permissions.proposal import proposed_rules, uncovered
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
+from crush_kernel.permissions.rule import parse_rule
 from crush_kernel.permissions.shell.judgement import ReadPart
 from crush_kernel.permissions.shell.reading import read_command
 from tests.permissions.ruling import HOME, ROOT, bash, file, part, policy, web

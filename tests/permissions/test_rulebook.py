@@ -9,10 +9,10 @@ from crush_kernel.config.directories import Directories
 from crush_kernel.config.permissionrules import WrittenPermissions
 from crush_kernel.config.ruletexts import StoredRule, WrittenRule
 from crush_kernel.errors import ConfigError
+from crush_kernel.permissions.decision import Allow
 from crush_kernel.permissions.gate import Answer, Gate
 from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.permissions.rulebook import RuleBook, open_policy
-from crush_kernel.permissions.rules import Allow
 from tests.permissions.ruling import bash
 
 pytestmark = pytest.mark.anyio

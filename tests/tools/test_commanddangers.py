@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from crush_kernel.permissions.decision import Ask
 from crush_kernel.permissions.gate import Gate
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Ask
 from crush_kernel.permissions.shell.reading import read_command
 from crush_kernel.tools.commandrequest import command_request
 from crush_kernel.tools.paths import PathPolicy

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from crush_kernel.permissions.decision import decide
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import decide
 from crush_kernel.permissions.shell.reading import read_command
 from crush_kernel.tools.commandrequest import command_request
 from crush_kernel.tools.paths import PathPolicy

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from crush_kernel.permissions.decision import decide
 from crush_kernel.permissions.pathpattern import Place
-from crush_kernel.permissions.patterns import parse_rule
 from crush_kernel.permissions.policy import Policy, StandingRule
 from crush_kernel.permissions.proposal import proposed_rules
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import decide
+from crush_kernel.permissions.rule import parse_rule
 from crush_kernel.permissions.shell.reading import read_command
 from crush_kernel.tools.commandrequest import command_request
 from crush_kernel.tools.paths import PathPolicy

@@ -8,9 +8,9 @@ import pytest
 
 from crush_kernel.config.settings import PermissionMode
 from crush_kernel.errors import ToolError
+from crush_kernel.permissions.decision import Allow, Deny
 from crush_kernel.permissions.gate import Gate
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.permissions.rules import Allow, Deny
 from crush_kernel.tools.base import ToolOutput
 from crush_kernel.tools.plan import Approved, KeepPlanning, Plan, Unreviewed, Verdict
 from crush_kernel.tools.present_plan import (

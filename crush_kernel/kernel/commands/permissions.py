@@ -15,8 +15,9 @@ from crush_kernel.kernel.commands.call import CommandCall
 from crush_kernel.kernel.commands.rulewords import MODES, grant_words, in_table, meaning
 from crush_kernel.kernel.plaintext import code_span, escape
 from crush_kernel.kernel.render import short
-from crush_kernel.permissions.patterns import BadRule, parse_rule
+from crush_kernel.permissions.match import BadRule
 from crush_kernel.permissions.request import Grant
+from crush_kernel.permissions.rule import parse_rule
 from crush_kernel.permissions.rulebook import Page, source_of
 from crush_kernel.safety import Safety
 

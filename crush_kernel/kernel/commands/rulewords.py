@@ -10,8 +10,8 @@ from crush_kernel.kernel.plaintext import code_span
 from crush_kernel.permissions.commandpattern import CommandPattern, WordPattern
 from crush_kernel.permissions.hostpattern import HostPattern
 from crush_kernel.permissions.pathpattern import PathPattern
-from crush_kernel.permissions.patterns import Rule
 from crush_kernel.permissions.request import Grant
+from crush_kernel.permissions.rule import Rule
 from crush_kernel.permissions.toolnames import READERS
 
 MODES: Final[Mapping[PermissionMode, str]] = MappingProxyType(

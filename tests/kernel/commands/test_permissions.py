@@ -9,9 +9,9 @@ import pytest
 from crush_kernel.config.ruletexts import StoredRule
 from crush_kernel.kernel.commands.permissions import grant_lines, rule_rows
 from crush_kernel.kernel.commands.rulewords import grant_words, meaning
-from crush_kernel.permissions.patterns import parse_rule
 from crush_kernel.permissions.policy import Policy, StandingRule
 from crush_kernel.permissions.request import Grant
+from crush_kernel.permissions.rule import parse_rule
 from crush_kernel.permissions.rulebook import Page
 from tests.fakes.eventful import settings
 from tests.fakes.kernel import RunningKernel, running_kernel

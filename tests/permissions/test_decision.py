@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from crush_kernel.config.settings import PermissionMode
+from crush_kernel.permissions.decision import Allow, Deny, decide
 from crush_kernel.permissions.request import Action, PermissionRequest
-from crush_kernel.permissions.rules import Allow, Deny, decide
 
 SRC = Path("/p/src.py")
 

@@ -9,10 +9,12 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from crush_kernel.permissions.commandpattern import BadRule, CommandPattern, parse_command
+from crush_kernel.permissions.commandpattern import CommandPattern, parse_command
 from crush_kernel.permissions.hostpattern import PREFIX, HostPattern, parse_host
+from crush_kernel.permissions.match import BadRule
 from crush_kernel.permissions.pathpattern import PathPattern, parse_path
 from crush_kernel.permissions.request import Action
+from crush_kernel.permissions.straight import straight_name
 from crush_kernel.permissions.toolnames import (
     ACTIONS,
     DOWNLOAD,
@@ -22,8 +24,6 @@ from crush_kernel.permissions.toolnames import (
     SHELL,
     WRITERS,
 )
-
-__all__ = ["BadRule", "Pattern", "Rule", "nearest_tool", "parse_rule"]
 
 MAX_CHARACTERS: Final = 4_000
 """Of a rule; commands that are longer nobody allows for good."""
@@ -50,11 +50,6 @@ class Rule:
     action: Action | None = None
     pattern: Pattern | None = None
     """What it is limited to."""
-
-    @property
-    def is_bare(self) -> bool:
-        """Return whether it is about a tool as a whole."""
-        return self.pattern is None and self.action is None
 
     def is_about(self, tool: str, action: Action) -> bool:
         """Return whether a rule without a pattern means this tool when it does `action`."""
@@ -90,8 +85,8 @@ def nearest_tool(name: str) -> str:
 
 
 def _names(tool: str) -> re.Pattern[str]:
-    parts = ({"*": ".*", "?": "."}.get(part, re.escape(part)) for part in re.split(r"([*?])", tool))
-    return re.compile("".join(parts), re.DOTALL)
+    pieces = (re.escape(piece).replace(r"\?", ".") for piece in tool.split("*"))
+    return re.compile(straight_name(pieces), re.DOTALL)
 
 
 def _action(name: str | None) -> Action | None:

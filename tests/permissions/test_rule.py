@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from crush_kernel.permissions.commandpattern import CommandPattern
 from crush_kernel.permissions.hostpattern import HostPattern
+from crush_kernel.permissions.match import BadRule
 from crush_kernel.permissions.pathpattern import PathPattern
-from crush_kernel.permissions.patterns import MAX_CHARACTERS, BadRule, nearest_tool, parse_rule
 from crush_kernel.permissions.request import Action
+from crush_kernel.permissions.rule import MAX_CHARACTERS, nearest_tool, parse_rule
 
 
 @pytest.mark.parametrize(
