@@ -366,6 +366,23 @@ READ_ONLY = {
 }
 """Lines that only read, with all that they run."""
 
+READS_UNKNOWN = frozenset(
+    (
+        'ls "$dir"',
+        'cat "$file"',
+        'grep -q foo "$file"',
+        "xargs cat",
+        "xargs -0 grep foo",
+        "xargs -n 1 wc -l",
+        "xargs -I{} grep foo {}",
+        r"xargs -r -d '\n' head -3",
+        "sh -c 'cat \"$1\"' sh a",
+        "find . -name x -exec cat {} +",
+        r"find . -type f -exec grep -n foo {} \;",
+    )
+)
+"""Of those, the lines of which nobody knows what they read: it may lie anywhere."""
+
 NOT_READ_ONLY = {
     "unlisted options": r"""
         ls --nonsense

@@ -7,6 +7,7 @@ from tests.permissions.shell.programlines import (
     DANGEROUS,
     NOT_READ_ONLY,
     READ_ONLY,
+    READS_UNKNOWN,
     lines_of,
 )
 
@@ -16,10 +17,14 @@ def table(lines: dict[str, str]) -> list[object]:
 
 
 @pytest.mark.parametrize("line", table(READ_ONLY))
-def test_a_line_that_only_reads_is_read_so(line: str) -> None:
+def test_a_line_that_only_reads_is_read_so_if_it_is_known_what(line: str) -> None:
     reading = read_command(line)
     assert reading.reasons == ()
-    assert reading.is_read_only
+    assert reading.is_read_only is (line not in READS_UNKNOWN)
+
+
+def test_all_of_what_reads_the_unknown_is_in_the_table() -> None:
+    assert {line for _, line in lines_of(READ_ONLY)} >= READS_UNKNOWN
 
 
 @pytest.mark.parametrize("line", table(NOT_READ_ONLY))
