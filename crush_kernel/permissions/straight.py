@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 _ANYTHING: Final = "[^/]*"
-_TOKEN: Final = re.compile(r"\[\^/\][*+]?|\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|.", re.DOTALL)
+_PIECE: Final = re.compile(r"\[\^/\][*+]?|\[\^?\]?(?:\\.|[^\]\\])*\]|\\.|.", re.DOTALL)
 _ANYWHERE: Final = "(?:.+/)?"
 _FOLDERS: Final = "(?:/.+)?/"
 _GAP: Final = "(?:.+?/)??"
@@ -46,15 +46,15 @@ def straight_path(source: str) -> str:
 def _names(source: str) -> str:
     """Return the expression for some folders, one in the other."""
     names: list[list[str]] = [[""]]
-    for token in _TOKEN.findall(source):
-        if token == "/":
+    for piece in _PIECE.findall(source):
+        if piece == "/":
             names.append([""])
-        elif token == _ANYTHING:
+        elif piece == _ANYTHING:
             names[-1].append("")
         else:
             # No set of characters reaches over the end of a name.
-            is_set = token.startswith("[") and not token.startswith("[^/]")
-            names[-1][-1] += f"(?!/){token}" if is_set else token
+            is_set = piece.startswith("[") and not piece.startswith("[^/]")
+            names[-1][-1] += f"(?!/){piece}" if is_set else piece
     return "/".join(_in_line(pieces, "[^/]") for pieces in names)
 
 
