@@ -69,7 +69,7 @@ def test_an_option_that_is_not_listed_does_not_only_read(
     assert not judge(more).is_read_only
 
 
-@pytest.mark.parametrize("name", [*LOOKING, *(f"git {name}" for name in GIT_LOOKING)])
+@pytest.mark.parametrize("name", sorted([*LOOKING, *(f"git {name}" for name in GIT_LOOKING)]))
 def test_an_abbreviated_option_does_not_only_read(name: str) -> None:
     use = GIT_LOOKING[name[4:]] if name.startswith("git ") else LOOKING[name]
     known = use.options.values
@@ -107,7 +107,8 @@ def test_a_program_of_the_project_never_only_reads(words: tuple[Word, ...]) -> N
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, use in LOOKING.items() if not use.is_harmless] + ["find", "sed", "awk"]
+    "name",
+    [*sorted(name for name, use in LOOKING.items() if not use.is_harmless), "find", "sed", "awk"],
 )
 @pytest.mark.parametrize(
     "word",
