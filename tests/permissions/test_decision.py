@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from crush_kernel.config.settings import PermissionMode
-from crush_kernel.permissions.decision import Allow, Deny, decide
+from crush_kernel.permissions.decision import Allow, Ask, Decision, Deny, decide
+from crush_kernel.permissions.policy import Policy
 from crush_kernel.permissions.request import Action, PermissionRequest
+from tests.permissions.ruling import bash, policy
 
 SRC = Path("/p/src.py")
 
@@ -148,3 +150,113 @@ def test_what_was_granted_is_told_as_granted_though_bounds_allow_it_too() -> Non
 
 def test_a_grant_is_the_same_whoever_asked_for_it() -> None:
     assert replace(RUN, on_behalf="agent: task").grant == RUN.grant
+
+
+USED = request("use")
+DELETES = replace(bash("rm -r build"), dangers=("It removes build.",))
+FREE, CAREFUL, STRICT = Allow("h", "hook"), Ask("h"), Deny("no", "h", "hook")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "hook", "said"),
+    [
+        pytest.param(USED, None, "allow allow allow allow", id="nothing but the conversation"),
+        pytest.param(USED, CAREFUL, "ask ask ask ask", id="even that if a hook wants it"),
+        pytest.param(INSIDE, STRICT, "deny deny deny deny", id="a hook refuses reading"),
+        pytest.param(RUN, STRICT, "deny deny deny deny", id="a hook refuses running"),
+        pytest.param(INSIDE, CAREFUL, "ask ask ask ask", id="a hook has reading asked"),
+        pytest.param(RUN, CAREFUL, "ask ask deny ask", id="a hook has running asked"),
+        pytest.param(RUN, FREE, "allow allow deny allow", id="a hook allows running"),
+        pytest.param(OUTSIDE, FREE, "allow allow allow allow", id="a hook allows reading outside"),
+        pytest.param(DELETES, None, "ask ask deny ask", id="a danger"),
+        pytest.param(DELETES, FREE, "ask ask deny ask", id="no hook allows a danger"),
+        pytest.param(DELETES, STRICT, "deny deny deny deny", id="a hook refuses a danger"),
+    ],
+)
+def test_hooks_refuse_and_ask_in_every_mode_and_allow_no_danger(
+    wanted: PermissionRequest, hook: Decision | None, said: str
+) -> None:
+    kinds = [decide(wanted, mode=mode, grants=frozenset(), hook=hook).kind for mode in MODES]
+    assert kinds == said.split()
+
+
+@pytest.mark.parametrize(
+    ("rules", "hook", "is_granted", "said"),
+    [
+        pytest.param(policy(), None, True, "allow allow deny allow", id="granted"),
+        pytest.param(policy(allow=("bash",)), FREE, False, "ask ask deny ask", id="bare rule"),
+        pytest.param(policy(allow=("bash(rm:*)",)), None, False, "allow allow deny allow", id="rm"),
+        pytest.param(
+            policy(allow=("bash(rm -r build)",)), None, False, "allow allow deny allow", id="named"
+        ),
+        pytest.param(
+            policy(allow=("bash(rm -r build)",), ask=("bash(rm:*)",)),
+            FREE,
+            False,
+            "ask ask deny ask",
+            id="asked before it is allowed",
+        ),
+        pytest.param(
+            policy(ask=("bash",)), CAREFUL, True, "allow allow deny allow", id="asked and granted"
+        ),
+        pytest.param(
+            policy(allow=("bash(rm -r build)",), deny=("bash(rm:*)",)),
+            FREE,
+            True,
+            "deny deny deny deny",
+            id="denied before all else",
+        ),
+    ],
+)
+def test_a_danger_passes_by_name_or_grant_and_never_past_a_refusal(
+    *, rules: Policy, hook: Decision | None, is_granted: bool, said: str
+) -> None:
+    grants = frozenset({DELETES.grant} if is_granted else ())
+    kinds = [
+        decide(DELETES, mode=mode, grants=grants, policy=rules, hook=hook).kind for mode in MODES
+    ]
+    assert kinds == said.split()
+
+
+@pytest.mark.parametrize(
+    ("rules", "hook", "bound", "who"),
+    [
+        pytest.param(policy(deny=("bash",)), STRICT, Deny("b", "b", "bounds"), "rule", id="rule"),
+        pytest.param(policy(), STRICT, Deny("b", "b", "bounds"), "bounds", id="bounds"),
+        pytest.param(policy(), STRICT, None, "mode", id="mode"),
+    ],
+)
+def test_of_several_refusals_the_first_is_told(
+    rules: Policy, hook: Deny, bound: Deny | None, who: str
+) -> None:
+    word = decide(RUN, mode="plan", grants=frozenset(), policy=rules, hook=hook, bound=bound)
+    assert isinstance(word, Deny)
+    assert word.by == who
+
+
+@pytest.mark.parametrize(
+    ("mode", "rules", "hook", "is_granted", "who"),
+    [
+        pytest.param("yolo", policy(allow=("bash",)), FREE, True, "mode", id="mode"),
+        pytest.param("default", policy(allow=("bash",)), FREE, True, "hook", id="hook"),
+        pytest.param("default", policy(allow=("bash",)), None, True, "rule", id="rule"),
+        pytest.param("default", policy(), None, True, "grant", id="grant"),
+    ],
+)
+def test_of_several_allowances_the_first_is_told(
+    *, mode: PermissionMode, rules: Policy, hook: Allow | None, is_granted: bool, who: str
+) -> None:
+    grants = frozenset({RUN.grant} if is_granted else ())
+    word = decide(RUN, mode=mode, grants=grants, policy=rules, hook=hook)
+    assert isinstance(word, Allow)
+    assert word.by == who
+
+
+def test_what_is_allowed_anyway_is_not_told_as_the_merit_of_yolo_mode() -> None:
+    assert decide(INSIDE, mode="yolo", grants=frozenset()) == Allow("reading inside the project")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_private_server_is_asked_in_every_mode_that_may_ask(mode: PermissionMode) -> None:
+    wanted = replace(request("fetch"), server="10.0.0.1", is_private=True)
+    assert decide(wanted, mode=mode, grants=frozenset()).kind == "ask"
