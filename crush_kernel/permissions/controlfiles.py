@@ -89,6 +89,7 @@ _FILES: Final[Mapping[str, str]] = {
     "sitecustomize.py": _PYTHON,
     "usercustomize.py": _PYTHON,
     "pyvenv.cfg": _PYTHON,
+    "kernel.json": _KERNEL,
     ".cursorrules": _MEMORY,
     **{
         f"{stem}{kind}.md": _MEMORY
@@ -268,8 +269,6 @@ def _by_neighbors(parts: tuple[str, ...]) -> str:
     name = parts[-1]
     if name in _HOLDERS:
         return _EDITOR
-    if name == "kernel.json" and "kernels" in parts:
-        return _KERNEL
     is_installed = not {"site-packages", "dist-packages"}.isdisjoint(parts)
     return _PYTHON if is_installed and name.endswith(".pth") else ""
 

@@ -28,7 +28,10 @@ BY_KIND = {
     "environment": (".env", ".env.local", "app/.env.production", ".envrc"),
     "sources": (".npmrc", ".pypirc", ".netrc", "pip.conf", ".yarnrc.yml"),
     "python": ("sitecustomize.py", ".venv/lib/python3.12/site-packages/x.pth"),
-    "kernel": ("share/jupyter/kernels/x/kernel.json", ".jupyter/jupyter_server_config.py"),
+    "kernel": (
+        *("kernel.json", "spec/kernel.json", "share/jupyter/kernels/x/kernel.json"),
+        ".jupyter/jupyter_server_config.py",
+    ),
     "shell": ("~/.bashrc", "~/.profile", "~/.zshenv", "~/dotfiles/.bashrc", "~/.ipython/x.py"),
     "home": (
         *("~/.ssh/authorized_keys", "~/.aws/credentials", "~/.gnupg", "~/.kube/config"),
@@ -52,7 +55,7 @@ BY_KIND = {
 
 FREE = (
     *("src/a.py", "README.md", "git/hooks/x", ".gitignore", ".gitattributes", "env", "x.env.md"),
-    *(".env.example", ".env.sample", "model.pth", "kernel.json", "settings.json", "tasks.json"),
+    *(".env.example", ".env.sample", "model.pth", "kernels.json", "settings.json", "tasks.json"),
     *("agents.py", "hooks/pre-commit", ".github/workflows/ci.yml", "/dev/null", "/opt/x", "."),
     *("~/other/x", "~/.config/app/x", "/dev/stdout", "bin/x", "docs/.docker/Dockerfile"),
 )
