@@ -4,14 +4,13 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import TypeAlias
 
-from crush_kernel.permissions.shell.judgement import Word
+from crush_kernel.permissions.shell.judgement import UNKNOWN_WORD, Word
 
 Folders: TypeAlias = tuple[Word | None, ...]
 """Those where the shell may be, `None` for where it started; empty where nothing runs any more."""
 
-NOWHERE_KNOWN = Word(None, "")
 START: Folders = (None,)
-LOST: Folders = (NOWHERE_KNOWN,)
+LOST: Folders = (UNKNOWN_WORD,)
 
 
 def either(one: Folders, other: Folders) -> Folders:
@@ -48,7 +47,7 @@ def moved(folders: Folders, there: Word) -> Folders:
 def the_one(folders: Folders) -> Word | None:
     """Return the folder if there is one only."""
     if len(folders) > 1:
-        return NOWHERE_KNOWN
+        return UNKNOWN_WORD
     return folders[0] if folders else None
 
 

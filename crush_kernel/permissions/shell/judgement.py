@@ -1,14 +1,17 @@
 """What passes between reading a command line and knowing the programs that it names."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 RUNS_INPUT: Final = "runs what comes in"
 """What a program does whose code stands in none of its words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+# Those that are made for every word and every command are tuples: frozen data classes take three
+# times as long to make, and people wait for the reading before each command.
+
+
+class Word(NamedTuple):
     """One word of a simple command."""
 
     text: str | None
@@ -19,8 +22,11 @@ class Word:
     """Whether the shell puts names of files in its place; `text` is then the pattern."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+UNKNOWN_WORD: Final = Word(None, "")
+"""One that only the shell can know, such as where a command runs."""
+
+
+class Judgement(NamedTuple):
     """What one simple command does, as far as its words tell."""
 
     does: str
@@ -61,8 +67,7 @@ class CommandReading:
     background`, `cannot be read for certain`; clauses."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPart:
+class ReadPart(NamedTuple):
     """One simple command, before anybody has looked where its paths lead."""
 
     text: str

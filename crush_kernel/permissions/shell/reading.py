@@ -8,12 +8,30 @@ all the same: people see it, and rules that forbid need it.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TypeAlias
 
-from crush_kernel.permissions.shell.commandline import (
+from crush_kernel.permissions.shell.folders import (
+    LOST,
+    START,
+    Folders,
+    either,
+    meant,
+    moved,
+    the_one,
+)
+from crush_kernel.permissions.shell.judgement import (
+    UNKNOWN_WORD,
+    CommandReading,
+    Judgement,
+    ReadPart,
+    Word,
+)
+from crush_kernel.permissions.shell.parser import parse
+from crush_kernel.permissions.shell.programs import judge as judge_program
+from crush_kernel.permissions.shell.programs.shells import SHELLS
+from crush_kernel.permissions.shell.syntaxtree import (
     DEEP,
     UNSURE,
     VARIABLES,
@@ -26,23 +44,13 @@ from crush_kernel.permissions.shell.commandline import (
     Simple,
     Span,
 )
-from crush_kernel.permissions.shell.folders import (
-    LOST,
-    NOWHERE_KNOWN,
-    START,
-    Folders,
-    either,
-    meant,
-    moved,
-    the_one,
-)
-from crush_kernel.permissions.shell.grammar import divide
-from crush_kernel.permissions.shell.judgement import CommandReading, Judgement, ReadPart, Word
-from crush_kernel.permissions.shell.programs import judge as judge_program
-from crush_kernel.permissions.shell.syntax import outline
+from crush_kernel.permissions.shell.treesitter import outline
+from crush_kernel.permissions.shell.variables import is_harmless
 from crush_kernel.permissions.shell.words import decode, without_quotes
 
 Judge: TypeAlias = Callable[[tuple[Word, ...]], Judgement]
+Files: TypeAlias = tuple[tuple[Word, ...], tuple[Word, ...]]
+"""Those that redirections read, and those that they write."""
 
 WRITES = "writes to a file"
 TALKS = "talks to the network"
@@ -63,18 +71,12 @@ _SECOND_LOOK_CHARACTERS = 1_000
 """How much that is in doubt anyway is shown to the second reader, which can be slow with it."""
 
 _NOTHING_KNOWN: Mapping[str, str] = MappingProxyType({})
+_NO_FILES: Files = ((), ())
 
-_HARMLESS = re.compile(
-    r"(?:LC_[A-Z]+|LANG|LANGUAGE)=[\w.@:-]*"
-    r"|TZ=[A-Za-z][\w/+-]*"
-    r"|(?:NO_COLOR|FORCE_COLOR|CLICOLOR|CLICOLOR_FORCE|CI|COLUMNS|LINES)=\w*"
-    r"|(?:GIT_OPTIONAL_LOCKS|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE)=\w*"
-    r"|(?:PAGER|GIT_PAGER|MANPAGER)=(?:cat)?",
-    re.ASCII,
-)
-"""Variables that change how things look, with values that can do no more."""
-
-_USES_KNOWN = re.compile(r"\$\{?(?:HOME|PWD)|~|\bcd\b")
+_USES = {
+    "HOME": re.compile(r"\$\{?HOME|(?<![\w./^@-])~|\bcd\b"),
+    "PWD": re.compile(r"\$\{?PWD"),
+}
 _ODD = re.compile(r"[^\S \t\n]|[\x00-\x08\x0e-\x1f\x7f]")
 """What does not show, or divides words for some readers and not for others."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -97,7 +99,6 @@ _WITHIN = frozenset({"builtin", "command", "eval"})
 """What runs commands in the shell itself, so that their `cd` counts for what follows."""
 _LEAVING = frozenset({"exit", "return"})
 
-_SHELLS = frozenset({"ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"})
 _BASH_ONLY = re.compile(r"\$['\"\[]|&>|[<>]\(|\[\[|<<<|\|&|\(\(|>&[^\d-]")
 
 _TESTS = frozenset({"-n", "-z"})
@@ -116,14 +117,20 @@ def read_command(
     """
     if len(text) > MAX_CHARACTERS:
         return CommandReading((), is_read_only=False, reasons=(TOO_LONG,))
-    reading = _Reading(_NOTHING_KNOWN, judge)
-    reading.script(text, START)
-    if known and _USES_KNOWN.search(text):
-        values = {name: known[name] for name in known if reading.keeps(name)}
-        if values:
-            reading = _Reading(values, judge)
-            reading.script(text, START)
+    values = {name: value for name, value in known.items() if _USES[name].search(text)}
+    reading = _read(text, values, judge)
+    if not all(map(reading.keeps, values)):
+        # From where one of them changes, nothing was read rightly.
+        reading = _read(text, _NOTHING_KNOWN, judge)
+        if kept := {name: value for name, value in values.items() if reading.keeps(name)}:
+            reading = _read(text, kept, judge)
     return reading.result()
+
+
+def _read(text: str, known: Mapping[str, str], judge: Judge) -> "_Reading":
+    reading = _Reading(known, judge)
+    reading.script(text, START)
+    return reading
 
 
 class _Reading:
@@ -160,27 +167,34 @@ class _Reading:
         if self._is_lost or not self._keeps_known:
             return False
         for part in self._parts:
-            program = part.words[0].text if part.words else ""
+            program = self._named(part)
             if program is None or program in _RUNNING or (program in _MOVING and name == "PWD"):
                 return False
             if program.rpartition("/")[2] in _ELSEWHERE:
                 return False
             if program in _ASSIGNING and any(word.text != word.source for word in part.words):
                 return False
-            if any(_CHANGES_KNOWN.search(word.text or "") for word in part.words):
+            if any(_changes_known(word.text) for word in part.words if word.text):
                 return False
         return True
+
+    def _named(self, part: ReadPart) -> str | None:
+        """Return the program of a part, `None` if its name depends on variables."""
+        if not part.words:
+            return ""
+        word = part.words[0]
+        return word.text if word.text == word.source else decode(word.source, _NOTHING_KNOWN).text
 
     # Scripts
 
     def script(self, text: str, folders: Folders) -> Folders:
         """Read a script; return where the shell may be after it."""
-        text, changes = _SURROGATE.subn("\N{REPLACEMENT CHARACTER}", text)
-        line = divide(text)
+        text, is_odd = _readable(text)
+        line = parse(text)
         self._because(*line.doubts)
-        if _CHANGES_KNOWN.search(text):
+        if _changes_known(text):
             self._keeps_known = False
-        if changes or _ODD.search(text):
+        if is_odd:
             self._because(UNSURE)
         self._level += 1
         folders = self._sequence(line.sequence, folders)
@@ -202,7 +216,7 @@ class _Reading:
             words = tuple(decode(text[start:end], self._known) for start, end in spans)
             if not self._has(words):
                 source = text[spans[0][0] : spans[-1][1]]
-                self._add(ReadPart(source, words, self._judge(words), directory=NOWHERE_KNOWN))
+                self._add(ReadPart(source, words, self._judge(words), directory=UNKNOWN_WORD))
 
     def _has(self, words: tuple[Word, ...]) -> bool:
         return any(part.words[: len(words)] == words for part in self._parts)
@@ -223,8 +237,8 @@ class _Reading:
     # What holds commands together
 
     def _sequence(self, sequence: Sequence, folders: Folders) -> Folders:
+        # Where the shell may be if the last command did well, or badly.
         good = bad = folders
-        """Where the shell may be if the last command did well, or badly."""
         for pipeline in sequence.pipelines:
             if not pipeline.commands:
                 continue
@@ -252,12 +266,14 @@ class _Reading:
     def _documents(self, pipeline: Pipeline) -> None:
         """Read here-documents that a shell gets for scripts."""
         redirects = [each for command in pipeline.commands for each in command.redirects]
+        if not redirects:
+            return
         bodies = [body for each in redirects if (body := _body(each, self._known))]
         if not bodies:
             return
         simple = (command for command in pipeline.commands if isinstance(command, Simple))
         words = (decode(word, self._known).text for command in simple for word in command.words)
-        if any(word and word.rpartition("/")[2] in _SHELLS for word in words):
+        if any(word and word.rpartition("/")[2] in SHELLS for word in words):
             self._because(UNSURE)
             for body in bodies:
                 self._nested(Word(body, ""), LOST)
@@ -287,17 +303,17 @@ class _Reading:
     # Commands
 
     def _simple(self, simple: Simple, folders: Folders) -> tuple[Folders, Folders]:
-        is_harmless = all(map(_HARMLESS.fullmatch, simple.assignments))
-        if not is_harmless:
+        sets_variables = not all(map(is_harmless, simple.assignments))
+        if sets_variables:
             self._because(VARIABLES)
-        words = tuple(decode(word, self._known) for word in simple.words)
+        known = self._known
+        words = tuple([decode(word, known) for word in simple.words])
         after = folders, folders
         if words:
-            reads, writes = self._redirects(simple.redirects)
-            part = ReadPart(simple.text, words, Judgement(""), reads, writes)
-            after = self._program(part, folders)
+            files = self._redirects(simple.redirects) if simple.redirects else _NO_FILES
+            after = self._program(simple.text, words, folders, files)
         else:
-            does = "" if is_harmless else VARIABLES
+            does = VARIABLES if sets_variables else ""
             self._add(self._bare(simple.text, simple.redirects, folders, does=does))
         for inner in simple.inner:
             self._sequence(inner, folders)
@@ -314,16 +330,17 @@ class _Reading:
         folder = self._folder(folders)
         return ReadPart(text, (), judgement, reads, writes, folder, self._others(folder, folders))
 
-    def _program(self, part: ReadPart, folders: Folders) -> tuple[Folders, Folders]:
+    def _program(
+        self, text: str, words: tuple[Word, ...], folders: Folders, files: Files = _NO_FILES
+    ) -> tuple[Folders, Folders]:
         """Read a command by its words; return where the shell may be if it does well, or badly."""
-        words = part.words
         if not self._has_room():
             return LOST, LOST
         judgement = _condition(words) if words[0].source == "[[" else self._judge(words)
         is_looking = judgement.is_read_only and not self._is_lost
         folder = meant(folders, (*words, *judgement.reads)) if is_looking else self._folder(folders)
         others = self._others(folder, folders)
-        self._add(replace(part, judgement=judgement, directory=folder, folders=others))
+        self._parts.append(ReadPart(text, words, judgement, *files, folder, others))
         if not (judgement.runs or judgement.scripts):
             return self._after(words, judgement, folders)
         if self._level >= 2 * MAX_SCRIPTS:
@@ -342,7 +359,7 @@ class _Reading:
         passed = failed = folders
         for run in filter(None, judgement.runs):
             text = " ".join(word.source for word in run)
-            passed, failed = self._program(ReadPart(text, run, Judgement("")), folders)
+            passed, failed = self._program(text, run, folders)
         for script in judgement.scripts:
             if script.text is not None and not _reads_alike(words, script.text):
                 self._because(UNSURE)
@@ -365,7 +382,7 @@ class _Reading:
         name = words[0].text
         if name == "cd":
             home = decode("~", self._known)
-            there = home if len(words) == 1 else judgement.directory or NOWHERE_KNOWN
+            there = home if len(words) == 1 else judgement.directory or UNKNOWN_WORD
             return moved(folders, there), folders
         if name is None or name in _MOVING or name in _RUNNING:
             return LOST, LOST
@@ -377,9 +394,9 @@ class _Reading:
         return folders if is_open and len(folders) > 1 else ()
 
     def _folder(self, folders: Folders) -> Word | None:
-        return NOWHERE_KNOWN if self._is_lost else the_one(folders)
+        return UNKNOWN_WORD if self._is_lost else the_one(folders)
 
-    def _redirects(self, redirects: list[Redirect]) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
+    def _redirects(self, redirects: list[Redirect]) -> Files:
         """Return the files that are read and written."""
         reads: list[Word] = []
         writes: list[Word] = []
@@ -409,6 +426,19 @@ class _Reading:
         if redirect.operator in ("<&", ">&") and _DESCRIPTOR.fullmatch(target.text or ""):
             return None
         return Word(None, target.source) if target.has_glob else target
+
+
+def _readable(text: str) -> tuple[str, bool]:
+    """Return `text` without what no reader takes, and whether there was that or is what is odd."""
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text, False
+    text, changes = _SURROGATE.subn("\N{REPLACEMENT CHARACTER}", text)
+    return text, bool(changes or _ODD.search(text))
+
+
+def _changes_known(text: str) -> bool:
+    is_named = "HOME" in text or "PWD" in text or "IFS" in text
+    return is_named and _CHANGES_KNOWN.search(text) is not None
 
 
 def _outline(sequence: Sequence) -> tuple[frozenset[tuple[Span, ...]], frozenset[Span]]:

@@ -7,7 +7,7 @@ Recognition.
 import re
 from abc import ABC, abstractmethod
 
-from crush_kernel.permissions.shell.commandline import UNSURE, Sequence
+from crush_kernel.permissions.shell.syntaxtree import UNSURE, Sequence
 
 MAX_DEPTH = 40
 """How deep commands may be nested."""
@@ -18,12 +18,14 @@ NOTHING: frozenset[str] = frozenset()
 
 _BLANKS = re.compile(r"(?:[ \t]+|\\\n)*(?:#[^\n]*)?")
 _SPACES = re.compile(r"(?:[ \t\n]+|\\\n|#[^\n]*)*")
-_RUN = re.compile(
-    r"""(?:[^ \t\n;&|()<>'"\\$`]++ | \\[\s\S] | '[^']*' | "(?:[^"\\$`]++|\\[\s\S])*+"
-    | \$'(?:[^'\\]++|\\[\s\S])*+' | \$(?:\w|[?\#@*!$-]|\{\w+\}) )+""",
-    re.VERBOSE | re.ASCII,
-)
+_PLAIN = r"""(?:[^ \t\n;&|()<>'"\\$`]++ | \\[\s\S] | '[^']*' | "(?:[^"\\$`]++|\\[\s\S])*+"
+    | \$'(?:[^'\\]++|\\[\s\S])*+' | \$(?:\w|[?\#@*!$-]|\{\w+\}) )+"""
+_RUN = re.compile(_PLAIN, re.VERBOSE | re.ASCII)
 """What is within a word and has nothing to run in it."""
+PLAIN_WORD = re.compile(
+    rf"[ \t]*+ (?!\# | \\\n) ({_PLAIN}) (?=[ \t\n;&|)] | $)", re.VERBOSE | re.ASCII
+)
+"""A whole word of this kind, and the blanks before it."""
 _QUOTED_RUN = re.compile(
     r"""(?: [^"\\$`]++ | \\[\s\S] | \$(?:\w|[?\#@*!$-]|\{\w+\}) | \$(?![({\[]) )+""",
     re.VERBOSE | re.ASCII,
@@ -92,14 +94,15 @@ class Scanner(ABC):
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Go past `pattern` if it comes next."""
-        if found := self.match(pattern):
+        if found := pattern.match(self.text, self.position, self.end):
             self.position = found.end()
         return found
 
     def blanks(self) -> str:
         """Go to the next token of the line and return its first character."""
-        self.take(_BLANKS)
-        return self.peek()
+        if found := _BLANKS.match(self.text, self.position, self.end):
+            self.position = found.end()
+        return self.text[self.position] if self.position < self.end else ""
 
     def spaces(self) -> str:
         """Go to the next token, on whatever line, and return its first character."""

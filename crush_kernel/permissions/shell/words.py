@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 
 from crush_kernel.permissions.shell.judgement import Word
 
-_PLAIN = re.compile(r"[\w./:=,+@%^-]+")
-"""A word that means itself."""
+_PLAIN = re.compile(r"""[\w./:=,+@%^-]+|'([^'\\]*)'|"([^"\\$`]*)\"""")
+"""A word that means itself, or what stands in its quotes."""
 
 _PIECE = re.compile(
     r"""(?P<plain>[^\\'"$`~{}*?\[<>]+)
@@ -73,8 +73,8 @@ def decode(source: str, known: Mapping[str, str]) -> Word:
         source: one word, as the shell divides them.
         known: the values of the variables that are known, `HOME` and `PWD` at most.
     """
-    if _PLAIN.fullmatch(source):
-        return Word(source, source)
+    if plain := _PLAIN.fullmatch(source):
+        return Word(plain[plain.lastindex or 0], source)
     try:
         text, has_glob = _decoded(source, known)
     except (_OnlyTheShellKnowsError, ValueError):

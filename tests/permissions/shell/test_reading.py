@@ -4,13 +4,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crush_kernel.permissions.shell.commandline import (
-    BACKGROUND,
-    DEEP,
-    FUNCTION,
-    UNSURE,
-    VARIABLES,
-)
 from crush_kernel.permissions.shell.judgement import CommandReading
 from crush_kernel.permissions.shell.reading import (
     MAX_CHARACTERS,
@@ -20,6 +13,13 @@ from crush_kernel.permissions.shell.reading import (
     UNKNOWN_SCRIPT,
     WRITES,
     read_command,
+)
+from crush_kernel.permissions.shell.syntaxtree import (
+    BACKGROUND,
+    DEEP,
+    FUNCTION,
+    UNSURE,
+    VARIABLES,
 )
 from crush_kernel.permissions.shell.words import decode
 

@@ -5,7 +5,6 @@ then taken for one, which at worst asks once too often.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from crush_kernel.permissions.shell.judgement import Judgement, Word
@@ -136,14 +135,13 @@ def judge_changing(name: str, arguments: tuple[Word, ...]) -> Judgement:
     """Return what the program `name` of the table does with `arguments`."""
     judged = judge_usage(CHANGING[name], arguments)
     if name == "rsync" and any(_is_remote(word) for word in (*judged.reads, *judged.writes)):
-        return replace(
-            judged,
+        return judged._replace(
             does=_RSYNC_REMOTE,
             reads=tuple(word for word in judged.reads if not _is_remote(word)),
             writes=tuple(word for word in judged.writes if not _is_remote(word)),
         )
     if name == "unzip" and not any(word.text == "-d" for word in arguments):
-        return replace(judged, writes=(HERE,))
+        return judged._replace(writes=(HERE,))
     return judged
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from crush_kernel.permissions.shell.judgement import Judgement, Word
+from crush_kernel.permissions.shell.judgement import UNKNOWN_WORD, Judgement, Word
 from crush_kernel.permissions.shell.programs.names import names_in
 from crush_kernel.permissions.shell.programs.operands import HERE
 from crush_kernel.permissions.shell.programs.options import may_be_option
@@ -22,7 +22,6 @@ _WITH_READ = frozenset(["-newer", "-anewer", "-cnewer", "-samefile"])
 _WITH_WRITE = frozenset(["-fprint", "-fprint0", "-fls"])
 _RUNS = frozenset(["-exec", "-execdir", "-ok", "-okdir"])
 _FOUND: Final = Word(None, "{}")
-NOWHERE_KNOWN: Final = Word(None, "")
 
 
 @dataclass(slots=True)
@@ -50,7 +49,7 @@ def judge_find(arguments: tuple[Word, ...]) -> Judgement:
         writes=(*(starts if search.deletes else ()), *search.writes),
         removes_trees=search.deletes,
         runs=tuple(search.runs),
-        directory=NOWHERE_KNOWN if search.goes_elsewhere else None,
+        directory=UNKNOWN_WORD if search.goes_elsewhere else None,
     )
 
 

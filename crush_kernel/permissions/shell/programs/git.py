@@ -5,10 +5,10 @@ Left out on purpose: options that write (`--output`), run something (`-O`, `--ex
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
-from crush_kernel.permissions.shell.judgement import Judgement, Word
+from crush_kernel.permissions.shell.judgement import UNKNOWN_WORD, Judgement, Word
 from crush_kernel.permissions.shell.programs.names import names_in
 from crush_kernel.permissions.shell.programs.operands import HERE, Usage, judge_given, usage
 from crush_kernel.permissions.shell.programs.options import Given, options, scan
@@ -250,7 +250,7 @@ def git_call(arguments: tuple[Word, ...]) -> GitCall:
     name = operands[0].text or "" if operands and not operands[0].has_glob else ""
     folder = given.folders[0] if given.folders else None
     if len(given.folders) > 1:
-        folder = Word(None, "")
+        folder = UNKNOWN_WORD
     return GitCall(given, name, operands[1:], folder, 1 + len(arguments) - len(operands))
 
 
@@ -259,18 +259,17 @@ def judge_git(arguments: tuple[Word, ...]) -> Judgement:
     call = git_call(arguments)
     judged = _looking(call) or _changing(call)
     if not call.is_plain:
-        judged = replace(judged, is_read_only=False, rule_words=0)
+        judged = judged._replace(is_read_only=False, rule_words=0)
     if call.given.names:
         judged = _in_folder(judged, call)
     if judged.is_read_only:
-        return replace(judged, reads=(call.folder or HERE, *judged.reads))
+        return judged._replace(reads=(call.folder or HERE, *judged.reads))
     return judged
 
 
 def _in_folder(judged: Judgement, call: GitCall) -> Judgement:
     """Return `judged` with what git is told of paths, which counts from where it works."""
-    return replace(
-        judged,
+    return judged._replace(
         reads=tuple(within(call.folder, word) for word in judged.reads),
         writes=tuple(within(call.folder, word) for word in judged.writes),
         directory=call.folder if judged.runs or judged.scripts else None,
@@ -284,7 +283,7 @@ def within(folder: Word | None, path: Word) -> Word:
         return path
     if folder.text is None or path.text is None:
         return Word(None, path.source)
-    return replace(path, text=f"{folder.text}/{path.text}")
+    return path._replace(text=f"{folder.text}/{path.text}")
 
 
 def _aliases(call: GitCall) -> tuple[Word, ...]:
@@ -310,7 +309,7 @@ def _looking(call: GitCall) -> Judgement | None:
     if rest and rest[0].text in _NOT_A_REFERENCE.get(name, ()):
         return None
     judged = judge_given(use, scan(rest, use.options))
-    return replace(judged, rule_words=call.before + depth - 1) if judged.is_read_only else None
+    return judged._replace(rule_words=call.before + depth - 1) if judged.is_read_only else None
 
 
 def _changing(call: GitCall) -> Judgement:

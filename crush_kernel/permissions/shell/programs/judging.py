@@ -4,7 +4,6 @@ Source: Crush, bash: safe read-only check, banned commands, argument blockers, a
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from crush_kernel.permissions.shell.judgement import Judgement, Word
@@ -28,6 +27,13 @@ from crush_kernel.permissions.shell.programs.dangers import dangers_of
 from crush_kernel.permissions.shell.programs.effects import effect_of, words_of_rule
 from crush_kernel.permissions.shell.programs.find import judge_find
 from crush_kernel.permissions.shell.programs.git import judge_git
+from crush_kernel.permissions.shell.programs.littlelanguages import (
+    judge_awk,
+    judge_jq,
+    judge_printf,
+    judge_sed,
+    judge_test,
+)
 from crush_kernel.permissions.shell.programs.looking import LOOKING
 from crush_kernel.permissions.shell.programs.names import Program, program_of
 from crush_kernel.permissions.shell.programs.operands import judge_given, judge_usage
@@ -41,13 +47,6 @@ from crush_kernel.permissions.shell.programs.shells import (
     judge_source,
     judge_trap,
     module_of,
-)
-from crush_kernel.permissions.shell.programs.texts import (
-    judge_awk,
-    judge_jq,
-    judge_printf,
-    judge_sed,
-    judge_test,
 )
 from crush_kernel.permissions.shell.programs.versions import judge_telling
 from crush_kernel.permissions.shell.programs.wrappers import WRAPPERS, judge_wrapper
@@ -70,11 +69,11 @@ def judge(words: tuple[Word, ...]) -> Judgement:
     if judged.dangers:
         dangers = tuple(dict.fromkeys((*judged.dangers, *dangers)))
     if dangers or judged.removes_trees:
-        return replace(judged, dangers=dangers, is_read_only=False, rule_words=0)
+        return judged._replace(dangers=dangers, is_read_only=False, rule_words=0)
     if any(word.text is None or word.has_glob for word in words[: judged.rule_words]):
-        judged = replace(judged, rule_words=0)
+        judged = judged._replace(rule_words=0)
     # What is called like a program of the system need not be it.
-    return judged if program.is_system else replace(judged, is_read_only=False)
+    return judged if program.is_system else judged._replace(is_read_only=False)
 
 
 def _known(program: Program, arguments: tuple[Word, ...]) -> Judgement:
@@ -98,7 +97,7 @@ def _by_table(name: str, arguments: tuple[Word, ...]) -> Judgement:
     if use := LOOKING.get(name):
         judged = judge_usage(use, arguments)
         if judged.is_read_only or name not in CHANGING:
-            return replace(judged, does="writes files") if judged.writes else judged
+            return judged._replace(does="writes files") if judged.writes else judged
     if name in CHANGING:
         return judge_changing(name, arguments)
     if name in ("docker", "podman"):
@@ -112,7 +111,7 @@ def _wrapped(name: str, arguments: tuple[Word, ...]) -> Judgement | None:
     first = arguments[0].text if arguments else None
     if first is None or not (wrapper := WRAPPERS.get(f"{name} {first}")):
         return None
-    return replace(judge_wrapper(wrapper, arguments[1:]), rule_words=words_of_rule(name, arguments))
+    return judge_wrapper(wrapper, arguments[1:])._replace(rule_words=words_of_rule(name, arguments))
 
 
 def _language(name: str, arguments: tuple[Word, ...]) -> Judgement:
@@ -123,7 +122,7 @@ def _language(name: str, arguments: tuple[Word, ...]) -> Judgement:
     # A module in the folder goes before the one that is installed: it is the project's code.
     inner = judge(words)
     depth = inner.rule_words and inner.rule_words + at + 1
-    return replace(inner, is_read_only=False, rule_words=depth if at == 1 else 0)
+    return inner._replace(is_read_only=False, rule_words=depth if at == 1 else 0)
 
 
 def _date(arguments: tuple[Word, ...]) -> Judgement:
@@ -142,7 +141,7 @@ def _command(arguments: tuple[Word, ...]) -> Judgement:
 
 def _env(arguments: tuple[Word, ...]) -> Judgement:
     judged = judge_wrapper(WRAPPERS["env"], arguments)
-    return judged if judged.runs else replace(judged, does="shows variables")
+    return judged if judged.runs else judged._replace(does="shows variables")
 
 
 def _applet(arguments: tuple[Word, ...]) -> Judgement:
@@ -162,7 +161,7 @@ def _session(arguments: tuple[Word, ...]) -> Judgement:
 def _parallel(arguments: tuple[Word, ...]) -> Judgement:
     judged = judge_wrapper(WRAPPERS["parallel"], arguments)
     codes = tuple(word for word in arguments if " " in (word.text or ""))
-    return replace(judged, scripts=codes)
+    return judged._replace(scripts=codes)
 
 
 def _flock(arguments: tuple[Word, ...]) -> Judgement:
@@ -170,7 +169,7 @@ def _flock(arguments: tuple[Word, ...]) -> Judgement:
     codes = tuple(
         words[1] for words in judged.runs if len(words) > 1 and words[0].text in ("-c", "--command")
     )
-    return replace(judged, scripts=(*judged.scripts, *codes))
+    return judged._replace(scripts=(*judged.scripts, *codes))
 
 
 _SPECIAL: Final[Mapping[str, Callable[[tuple[Word, ...]], Judgement]]] = {

@@ -145,29 +145,16 @@ LOOKING: Final[Mapping[str, Usage]] = {
     ),
     "pwd": usage("-LP --logical --physical", "", is_harmless=True, does="names the folder"),
     # Searching and comparing
-    "grep": usage(
-        _GREP,
-        "tr*",
-        otherwise=("-e -f --regexp --file", "r*"),
-        is_harmless=True,
-        reads_here="-r --recursive",
-        does=_SEARCHES,
-    ),
-    "egrep": usage(
-        _GREP,
-        "tr*",
-        otherwise=("-e -f --regexp --file", "r*"),
-        is_harmless=True,
-        reads_here="-r --recursive",
-        does=_SEARCHES,
-    ),
-    "fgrep": usage(
-        _GREP,
-        "tr*",
-        otherwise=("-e -f --regexp --file", "r*"),
-        is_harmless=True,
-        reads_here="-r --recursive",
-        does=_SEARCHES,
+    **dict.fromkeys(
+        ("grep", "egrep", "fgrep"),
+        usage(
+            _GREP,
+            "tr*",
+            otherwise=("-e -f --regexp --file", "r*"),
+            is_harmless=True,
+            reads_here="-r --recursive",
+            does=_SEARCHES,
+        ),
     ),
     "rg": usage(
         _RG,

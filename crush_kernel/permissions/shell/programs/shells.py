@@ -1,16 +1,14 @@
 """Shells and languages: what runs code that is given in words, in a file or not at all."""
 
-from dataclasses import replace
 from typing import Final
 
-from crush_kernel.permissions.shell.judgement import RUNS_INPUT, Judgement, Word
+from crush_kernel.permissions.shell.judgement import RUNS_INPUT, UNKNOWN_WORD, Judgement, Word
 from crush_kernel.permissions.shell.programs.names import names_in
 from crush_kernel.permissions.shell.programs.options import Given, is_one, options, scan
 
 SHELLS: Final = names_in("sh bash dash zsh ksh ash mksh fish")
 _READ_ALIKE: Final = names_in("sh bash dash ash")
 """Shells whose code means to them what it means to the reader of command lines."""
-_UNSEEN: Final = Word(None, "")
 _INPUT: Final = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
 """What names no script, but what comes in."""
 _SHELL_OPTIONS: Final = options("-ceuxvnfo: -O: --norc --noprofile --posix")
@@ -35,7 +33,7 @@ def judge_shell(name: str, arguments: tuple[Word, ...]) -> Judgement:
     given = scan(arguments, _SHELL_OPTIONS, in_order=True)
     is_clear = given.is_understood and not given.unclear
     if _has_code(given):
-        script = given.operands[0] if given.operands else _UNSEEN
+        script = given.operands[0] if given.operands else UNKNOWN_WORD
         if not is_one(script):
             script = Word(None, script.source)
         is_plain = name in _READ_ALIKE and (is_clear or _is_first_clear(given))
@@ -43,7 +41,7 @@ def judge_shell(name: str, arguments: tuple[Word, ...]) -> Judgement:
     if given.operands and given.operands[0].text not in _INPUT:
         depth = 2 if not given.names and given.is_understood else 0
         return Judgement("runs a script", reads=(given.operands[0],), rule_words=depth)
-    return Judgement(RUNS_INPUT, scripts=(_UNSEEN,) if given.unclear else ())
+    return Judgement(RUNS_INPUT, scripts=(UNKNOWN_WORD,) if given.unclear else ())
 
 
 def _has_code(given: Given) -> bool:
@@ -103,4 +101,4 @@ def judge_language(name: str, arguments: tuple[Word, ...]) -> Judgement:
         return Judgement(RUNS_INPUT)
     judgement = Judgement("runs a script", reads=(given.operands[0],))
     is_first = bool(arguments) and given.operands[0] is arguments[0]
-    return replace(judgement, rule_words=2) if is_first and arguments[0].text else judgement
+    return judgement._replace(rule_words=2) if is_first and arguments[0].text else judgement

@@ -4,15 +4,16 @@ Which of them count as read-only when what they run is, and how to find that com
 are not listed leave in doubt where it starts, and then every place where it may start is named.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from crush_kernel.permissions.shell.judgement import Judgement, Word
-from crush_kernel.permissions.shell.programs.names import assignment, is_harmless_variable
+from crush_kernel.permissions.shell.judgement import UNKNOWN_WORD, Judgement, Word
 from crush_kernel.permissions.shell.programs.options import Given, Options, is_one, options, scan
+from crush_kernel.permissions.shell.variables import is_harmless
 
-_UNKNOWN: Final = Word(None, "")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +171,13 @@ def judge_wrapper(wrapper: Wrapper, arguments: tuple[Word, ...]) -> Judgement:
     """Return what `wrapper` does with `arguments`, and what it runs."""
     given = scan(arguments, wrapper.options, in_order=True)
     scripts = tuple(word for name, word in given.texts if name in wrapper.code)
-    command, is_harmless = _without_assignments(wrapper, given.operands)
+    command, sets_nothing = _without_assignments(wrapper, given.operands)
     skipped = command[: max(wrapper.skips, 0)]
     in_doubt = not (given.is_understood and not given.unclear and all(map(is_one, skipped)))
     judgement = Judgement(
         wrapper.does,
         is_read_only=wrapper.is_plain
-        and is_harmless
+        and sets_nothing
         and not (in_doubt or scripts or given.writes)
         and not (wrapper.adds and _replaces_program(given, command)),
         reads=tuple(given.reads),
@@ -198,14 +199,14 @@ def _running(
     in_doubt: bool,
 ) -> Judgement:
     if wrapper.joins and command:
-        return replace(judgement, scripts=(*judgement.scripts, joined(command)))
+        return judgement._replace(scripts=(*judgement.scripts, joined(command)))
     if wrapper.adds and command:
         command = (*_until_inputs(_with_unknown(given, command)), *_added(given))
     starts = [command] if command else []
     if in_doubt:
         # An option that is not known may have taken the first word, or what follows it.
         starts += [command[at:] for at in range(1, min(len(command), 4))]
-    return replace(judgement, runs=tuple(starts))
+    return judgement._replace(runs=tuple(starts))
 
 
 def joined(words: tuple[Word, ...]) -> Word:
@@ -219,16 +220,15 @@ def _without_assignments(wrapper: Wrapper, operands: list[Word]) -> tuple[tuple[
     """Return the words after the assignments, and whether those change nothing."""
     if not wrapper.takes_assignments:
         return tuple(operands), True
-    is_harmless = True
+    sets_nothing = True
     for at, word in enumerate(operands):
-        if set_to := assignment(word):
-            is_harmless &= is_harmless_variable(*set_to)
+        if _ASSIGNMENT.match(word.text or ""):
+            sets_nothing &= is_harmless(word.text or "")
         elif word.text is None and "=" in word.source:
-            name, _, _ = word.source.partition("=")
-            is_harmless &= is_harmless_variable(name, None)
+            sets_nothing = False
         else:
-            return tuple(operands[at:]), is_harmless
-    return (), is_harmless
+            return tuple(operands[at:]), sets_nothing
+    return (), sets_nothing
 
 
 def _replaces_program(given: Given, command: tuple[Word, ...]) -> bool:
@@ -248,7 +248,7 @@ def _with_unknown(given: Given, command: tuple[Word, ...]) -> tuple[Word, ...]:
 
 def _added(given: Given) -> tuple[Word, ...]:
     """Return the unknown words that are added at the end."""
-    return () if given.names & {"-I", "--replace"} else (_UNKNOWN,)
+    return () if given.names & {"-I", "--replace"} else (UNKNOWN_WORD,)
 
 
 def _until_inputs(command: tuple[Word, ...]) -> tuple[Word, ...]:

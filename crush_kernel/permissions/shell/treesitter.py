@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from crush_kernel.permissions.shell.syntaxtree import Span
+
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser  # loaded when the first command line is read
-
-Span = tuple[int, int]
 
 _WORDS = frozenset(
     {
@@ -71,23 +71,22 @@ def outline(text: str, line_ends: Iterable[int] = ()) -> Outline:
     commands: list[tuple[Span, ...]] = []
     redirects: list[Span] = []
     is_sound = not tree.root_node.has_error
-    waiting = [tree.root_node]
+    waiting = [(tree.root_node.type, tree.root_node)]
     while waiting:
-        node = waiting.pop()
-        kind = node.type
-        if node.is_named and kind not in _KNOWN:
-            is_sound = False
-        if not node.child_count:
-            continue
-        children = node.children
+        kind, node = waiting.pop()
+        children = [(child.type, child) for child in node.children]
         if kind in _COMMANDS:
-            spans = _merged(_tokens(children) if kind == "test_command" else _spans(children))
+            spans = _merged(_tokens(node.children) if kind == "test_command" else _spans(children))
             if words := _timed(text, spans):
                 commands.append(words)
         elif kind in ("file_redirect", "herestring_redirect"):
-            targets = [child for child in children if child.type in _WORDS]
-            redirects += _merged((child.start_byte, child.end_byte) for child in targets)
-        waiting += children
+            targets = [child for name, child in children if name in _WORDS]
+            redirects += _merged([(child.start_byte, child.end_byte) for child in targets])
+        for each in children:
+            if each[0] not in _KNOWN and each[1].is_named:
+                is_sound = False
+            if each[1].child_count:
+                waiting.append(each)
     return Outline(is_sound, frozenset(commands), frozenset(redirects))
 
 
@@ -104,10 +103,8 @@ def _blank(found: re.Match[str]) -> str:
     return " " * len(found.group())
 
 
-def _spans(nodes: "list[Node]") -> Iterator[Span]:
-    for node in nodes:
-        if node.type not in _NO_WORDS:
-            yield node.start_byte, node.end_byte
+def _spans(nodes: "list[tuple[str, Node]]") -> list[Span]:
+    return [(node.start_byte, node.end_byte) for kind, node in nodes if kind not in _NO_WORDS]
 
 
 def _tokens(nodes: "list[Node]") -> Iterator[Span]:
@@ -122,7 +119,7 @@ def _tokens(nodes: "list[Node]") -> Iterator[Span]:
             waiting += reversed(node.children)
 
 
-def _merged(spans: Iterator[Span]) -> tuple[Span, ...]:
+def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Return `spans`, those that touch as one: only blanks divide words."""
     merged: list[Span] = []
     for start, end in spans:
@@ -135,9 +132,9 @@ def _merged(spans: Iterator[Span]) -> tuple[Span, ...]:
 
 def _timed(text: str, spans: tuple[Span, ...]) -> tuple[Span, ...]:
     """Return `spans` without `time`, a word of the shell that tree-sitter takes for a command."""
-    words = [text[start:end] for start, end in spans[:3]]
-    if words[:1] != ["time"]:
+    if not spans or text[slice(*spans[0])] != "time":
         return spans
+    words = [text[start:end] for start, end in spans[:3]]
     count = 1
     while words[count : count + 1] in (["-p"], ["--"]):
         count += 1

@@ -1,7 +1,12 @@
-"""Divides a command line into its commands and words, as bash does, and says where it is in doubt.
+"""Parses a command line into its commands and words, as bash does, and says where it is in doubt.
 
 It never fails: a command line with errors is read as far as that goes, since bash runs it line by
 line, up to the error.
+
+It is our own, although `treesitter` has a grammar of bash, for three reasons. That one mends what
+it does not understand without a word: after a comment it can take the next command for
+arguments. It says where a command is, and not what is uncertain about it. And one reader alone,
+of whatever make, is wrong somewhere: what two of them divide alike is what bash divides so.
 
 Source: Bash Reference Manual, Shell Syntax; POSIX, Shell Command Language, Shell Grammar.
 """
@@ -11,7 +16,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import dropwhile
 
-from crush_kernel.permissions.shell.commandline import (
+from crush_kernel.permissions.shell.scanner import (
+    NOTHING,
+    PLAIN_WORD,
+    SUBSTITUTION,
+    Scanner,
+    TooDeepError,
+)
+from crush_kernel.permissions.shell.syntaxtree import (
     BACKGROUND,
     DEEP,
     FUNCTION,
@@ -23,8 +35,8 @@ from crush_kernel.permissions.shell.commandline import (
     Redirect,
     Sequence,
     Simple,
+    Span,
 )
-from crush_kernel.permissions.shell.scanner import NOTHING, SUBSTITUTION, Scanner, TooDeepError
 
 _JOINED = re.compile(r"[^ \t\n]\\\n")
 _SEPARATOR = re.compile(r"&&|\|\||;;&|;&|;;|;|\n|\|&|\||&(?!>)")
@@ -53,11 +65,11 @@ _FLAT = re.compile(r"[;&|\n(){}`\"'$<>]+")
 _HEAD = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "time", "coproc"})
 
 
-def divide(text: str) -> CommandLine:
-    """Return what stands in `text`, whatever it is, in time that is linear in its length."""
+def parse(text: str) -> CommandLine:
+    """Return the syntax tree of `text`, whatever it is, in time that is linear in its length."""
     reader = _Reader(text)
     sequence = Sequence()
-    if _JOINED.search(text):
+    if "\\\n" in text and _JOINED.search(text):
         reader.doubt()  # lines are joined before `$(` and `&&` are looked for
     try:
         reader.read_into(sequence, NOTHING)
@@ -127,15 +139,15 @@ class _Reader(Scanner):
         self.enter()
         pipeline = Pipeline()
         sequence.pipelines.append(pipeline)
-        while self.blanks():
-            if found := self.take(_SEPARATOR):
+        while first := self.blanks():
+            if first in "&|;\n" and (found := self.take(_SEPARATOR)):
                 separator = found.group()
                 if separator.startswith(";") and len(separator) > 1:
                     if ";;" in closers:
                         return self._closed(";;")
                     self.doubt()
                 pipeline = self._separated(sequence, pipeline, separator)
-            elif closer := self._closer(closers):
+            elif (closers or first == ")") and (closer := self._closer(closers)):
                 return self._closed(closer)
             else:
                 self._read_command(pipeline)
@@ -380,7 +392,12 @@ class _Reader(Scanner):
     def _simple(self) -> Command | None:
         simple = Simple()
         start = last = self.position
-        while (first := self.blanks()) and first not in "\n;|)":
+        while True:
+            if self._plain_words(simple):
+                last = self.position
+            first = self.blanks()
+            if not first or first in "\n;|)":
+                break
             if found := self.match(_REDIRECT):
                 self._redirect(found, simple)
             elif first == "(" and len(simple.words) == 1 and self.match(_EMPTY_PARENTHESES):
@@ -399,13 +416,16 @@ class _Reader(Scanner):
             return False
         if self.at("(") and self.text[self.position - 1] == "=":
             self._array(simple)
-        source = self.text[start : self.position]
-        if not simple.words and _ASSIGNMENT.match(source):
-            simple.assignments.append(source)
-        else:
-            simple.words.append(source)
-            simple.spans.append((start, self.position))
+        _keep(simple, self.text[start : self.position], (start, self.position))
         return True
+
+    def _plain_words(self, simple: Simple) -> bool:
+        """Go past words that run nothing; return whether there are any."""
+        start = self.position
+        while found := PLAIN_WORD.match(self.text, self.position, self.end):
+            _keep(simple, found[1], found.span(1))
+            self.position = found.end()
+        return self.position > start
 
     def _array(self, simple: Simple) -> None:
         self.doubt(VARIABLES)
@@ -480,6 +500,14 @@ class _Reader(Scanner):
         line = self.text[self.position : end]
         self.position = min(end + 1, self.end)
         return line
+
+
+def _keep(simple: Simple, source: str, span: Span) -> None:
+    if not simple.words and _ASSIGNMENT.match(source):
+        simple.assignments.append(source)
+    else:
+        simple.words.append(source)
+        simple.spans.append(span)
 
 
 def _is_continued(line: str) -> bool:

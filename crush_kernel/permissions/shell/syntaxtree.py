@@ -1,4 +1,4 @@
-"""What stands in a command line: commands, and how the shell holds them together.
+"""The syntax tree of a command line: commands, and how the shell holds them together.
 
 Words are as they are written; what a program gets for them is another matter, see `words`.
 """
