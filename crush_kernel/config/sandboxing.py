@@ -96,7 +96,7 @@ def wants_sandbox(
 def confinement_for(
     environ: Mapping[str, str], directories: Directories, *, root: Path, cwd: Path, data: Path
 ) -> Confinement:
-    """Return where confined commands of a project may write, and what they do not see.
+    """Return where confined commands of a project may write, and what they do not see. Blocks.
 
     Args:
         environ: the user's.
@@ -114,6 +114,7 @@ def confinement_for(
             *(folder / name for folder in folders for name in names),
             *(home / name for name in _STARTED),
             *(root / ".git" / name for name in ("config", "config.worktree")),
+            *(folder / ".git" for folder in folders if _is_file(folder / ".git")),
             data,
         ),
         sealed_folders=(root / ".git" / "hooks",),
@@ -124,6 +125,14 @@ def confinement_for(
             *(directories.config / name for name in (CONFIG_NAME, *SCRIPT_NAMES)),
         ),
     )
+
+
+def _is_file(path: Path) -> bool:
+    """Return whether `path` is a file, as `.git` is in a worktree: it says where git's own is."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _option(file: ConfigFile, warnings: list[str]) -> bool | None:

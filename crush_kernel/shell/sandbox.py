@@ -69,6 +69,10 @@ _UNSET: Final = (
 )
 """Variables that only lead to sockets which are hidden."""
 
+_SEALED_OF_PROC: Final = ("acpi", "bus", "fs", "irq", "mtrr", "scsi", "sys", "sysrq-trigger")
+"""Below /proc: by which the machine is set up. Root can write there without any rights, such as
+which program is run, outside, when one crashes."""
+
 _BASE: Final = (
     "--die-with-parent",
     "--unshare-net",
@@ -79,8 +83,15 @@ _BASE: Final = (
     *("--ro-bind", "/", "/"),
     *("--dev", "/dev"),
     *("--proc", "/proc"),
+    *(word for name in _SEALED_OF_PROC for word in ("--ro-bind-try", *(f"/proc/{name}",) * 2)),
     *("--tmpfs", _RUN),
 )
+
+_BOUND_SOCKETS: Final = Path("/proc/net/unix")
+"""The sockets that are bound in this network; those that confined commands bind are in others."""
+
+MAX_SOCKETS: Final = 500
+"""That are kept out of sight by their names; each costs a mount."""
 
 _NO_NETWORK: Final = (
     "Could not resolve host",
@@ -138,6 +149,7 @@ def survey(confinement: Confinement, environ: Mapping[str, str]) -> tuple[Mount,
     hidden = (*confinement.hidden, Path("/var/run"), *((Path(agent),) if agent else ()))
     mounts += (mount for path in hidden for mount in _hidden(path))
     mounts += (mount for root in roots if _is_temporary(root) for mount in _sockets_in(root))
+    mounts += islice(_bound_sockets(mounts), MAX_SOCKETS)
     return _ordered(mounts)
 
 
@@ -289,7 +301,7 @@ def _sealed(path: Path, roots: tuple[Path, ...]) -> Iterator[Mount]:
             yield from _pinned(named.parent, roots)
             yield Mount(named.parent, "seal")
         named = _real(named)
-    if _root_of(named, roots) and named.exists():
+    if _root_of(named, roots) and os.path.lexists(named):
         yield from _pinned(named, roots)
         yield Mount(named, "seal")
 
@@ -320,7 +332,7 @@ def _root_of(path: Path, roots: tuple[Path, ...]) -> Path | None:
 
 def _hidden(path: Path) -> Iterator[Mount]:
     real = _real(path)
-    if real != Path(_RUN) and real.exists():
+    if real != Path(_RUN) and os.path.lexists(real):
         yield Mount(real, "hide" if real.is_dir() else "blank")
 
 
@@ -343,6 +355,31 @@ def _sockets_in(root: Path) -> Iterator[Mount]:
                     yield Mount(Path(entry.path), "blank")
     except OSError:
         return
+
+
+def _bound_sockets(mounts: Iterable[Mount]) -> Iterator[Mount]:
+    """Yield what hides the sockets of other programs anywhere, but where nothing is seen anyway.
+
+    Who answers there is not confined, and no network is needed to talk to it.
+    """
+    unseen = [mount.path for mount in mounts if mount.way in ("hide", "empty")]
+    unseen += map(Path, (_RUN, "/dev", "/proc"))
+    try:
+        rows = _BOUND_SOCKETS.read_bytes().splitlines()
+    except OSError:
+        return
+    for row in rows:
+        _, slash, name = row.partition(b" /")
+        path = _real(Path(os.fsdecode(b"/" + name)))
+        if slash and _is_socket(path) and not any(map(path.is_relative_to, unseen)):
+            yield Mount(path, "blank")
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return stat.S_ISSOCK(path.lstat().st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _devices() -> Iterator[Path]:

@@ -87,3 +87,22 @@ def test_a_temporary_folder_around_the_home_is_none(temporary: str) -> None:
     )
 
     assert found.writable == (Path("/project"), Path("/tmp"))  # noqa: S108 - what is allowed
+
+
+def test_a_worktree_cannot_be_told_of_another_git_folder(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / ".git").write_text("gitdir: /elsewhere/.git/worktrees/a")
+    (tmp_path / "inner" / ".git").mkdir()
+
+    environ = {"HOME": str(tmp_path / "home")}
+    directories, _ = read_directories(environ)
+    found = confinement_for(
+        environ,
+        directories,
+        root=tmp_path,
+        cwd=tmp_path / "inner",
+        data=tmp_path / ".crush",
+    )
+
+    assert tmp_path / ".git" in found.sealed
+    assert tmp_path / "inner" / ".git" not in found.sealed

@@ -190,6 +190,78 @@ async def test_sockets_in_the_temporary_folder_lead_nowhere(
     assert [result.exit_code for result in results] == [1, 1]
 
 
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param("{project}", id="in the project"),
+        pytest.param("{project}/.git", id="of git"),
+        pytest.param("{temporary}/some/where", id="deep in the temporary folder"),
+        pytest.param("{outside}/.cache/app", id="elsewhere"),
+    ],
+)
+@real
+async def test_who_listens_outside_is_reached_by_no_socket(
+    environ: dict[str, str], project: Path, tmp_path: Path, outside: Path, folder: str
+) -> None:
+    place = folder.format(project=project, temporary=tmp_path, outside=outside)
+    os.makedirs(place, exist_ok=True)  # noqa: PTH103 - Path would be a finding in a coroutine
+    ask = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(f"{place}/a b.sock")
+        server.listen()
+        async with opened(environ, confinement_of(project)) as jobs:
+            found = await ran(jobs, f"{sys.executable} -c '{ask}' '{place}/a b.sock'", project)
+        server.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+    assert "ConnectionRefusedError" in found.output
+
+
+@real
+async def test_commands_can_talk_to_each_other_by_a_socket(
+    environ: dict[str, str], project: Path
+) -> None:
+    talk = (
+        "import socket; s = socket.socket(socket.AF_UNIX); s.bind('own.sock'); s.listen(); "
+        "c = socket.socket(socket.AF_UNIX); c.connect('own.sock'); c.send(b'heard'); "
+        "print(s.accept()[0].recv(9))"
+    )
+    async with opened(environ, confinement_of(project)) as jobs:
+        found = await ran(jobs, f'{sys.executable} -c "{talk}"', project)
+
+    assert "heard" in found.output
+
+
+@real
+async def test_sockets_where_nothing_is_seen_are_no_trouble(
+    environ: dict[str, str], project: Path, outside: Path
+) -> None:
+    with socket.socket(socket.AF_UNIX) as server, socket.socket(socket.AF_UNIX) as gone:
+        server.bind(str(outside / "hidden.sock"))
+        gone.bind(str(project / "gone.sock"))
+        (project / "gone.sock").unlink()
+        async with opened(environ, confinement_of(project, outside)) as jobs:
+            seen = await ran(jobs, f"ls -A {outside}; echo end", project)
+
+    assert seen.output == "end\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["sys/kernel/core_pattern", "sys/kernel/modprobe", "sys/vm/overcommit_memory"]
+)
+@real
+async def test_the_machine_cannot_be_set_up_otherwise_not_even_by_root(
+    environ: dict[str, str], project: Path, name: str
+) -> None:
+    # What is written is what is there already.
+    same = f'kept=$(cat /proc/{name}) || exit 0; printf %s\\\\n "$kept" > /proc/{name}'
+    async with opened(environ, confinement_of(project)) as jobs:
+        tried = await ran(jobs, f"{same} && echo written", project)
+
+    assert "written" not in tried.output
+
+
 @real
 async def test_what_is_hidden_looks_empty(environ: dict[str, str], project: Path) -> None:
     with tempfile.TemporaryDirectory(dir=OUTSIDE) as folder:
