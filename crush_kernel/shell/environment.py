@@ -35,6 +35,13 @@ _REMOVED = frozenset(
         # Code that bash would run before the command.
         "BASH_ENV",
         "ENV",
+        # With them bash would read commands otherwise than they are judged: other folders for
+        # `cd`, other meanings of patterns and of words that look like assignments.
+        "BASHOPTS",
+        "BASH_COMPAT",
+        "CDPATH",
+        "GLOBIGNORE",
+        "SHELLOPTS",
         # They overrule NO_COLOR.
         "FORCE_COLOR",
         "CLICOLOR_FORCE",
@@ -59,4 +66,7 @@ def command_environment(environ: Mapping[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in environ.items() if name not in _REMOVED}
     if kept.get("MPLBACKEND", "").startswith(_INLINE_BACKEND):
         del kept["MPLBACKEND"]
+    if not kept.get("RIPGREP_CONFIG_PATH", "/").startswith("/"):
+        # It would be the configuration of whoever made the folder, and can name programs.
+        del kept["RIPGREP_CONFIG_PATH"]
     return {"PYTHONUNBUFFERED": "1"} | kept | _FIXED

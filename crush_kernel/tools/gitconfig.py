@@ -58,6 +58,8 @@ def repository_names_programs(folder: Path) -> bool:
 
     What cannot be read for certain counts as yes. Without a repository the answer is no.
     """
+    # Git goes up from where a link leads, not from where it stands.
+    folder = Path(os.path.realpath(folder))
     for place in (folder, *folder.parents):
         git = place / ".git"
         if git.is_symlink():

@@ -30,6 +30,12 @@ def test_nobody_is_expected_to_watch_or_type_whatever_the_kernel_inherited(
     [
         pytest.param("BASH_ENV", "/tmp/evil.sh", id="code to run before"),  # noqa: S108 - a value
         pytest.param("ENV", "/tmp/evil.sh", id="code to run before sh"),  # noqa: S108 - a value
+        pytest.param("CDPATH", "/elsewhere", id="other folders for cd"),
+        pytest.param("BASHOPTS", "globstar:nocaseglob", id="other meanings of patterns"),
+        pytest.param("BASH_COMPAT", "3.2", id="the ways of an older bash"),
+        pytest.param("GLOBIGNORE", "a", id="names that patterns pass over"),
+        pytest.param("SHELLOPTS", "keyword", id="assignments behind the program"),
+        pytest.param("RIPGREP_CONFIG_PATH", ".ripgreprc", id="the folder's own rg"),
         pytest.param("FORCE_COLOR", "1", id="colors"),
         pytest.param("CLICOLOR_FORCE", "1", id="colors on BSD"),
         pytest.param("OLDPWD", "/elsewhere", id="the kernel's former folder"),
@@ -48,6 +54,7 @@ def test_what_would_mislead_a_command_is_not_inherited(name: str, value: str) ->
     [
         pytest.param("PATH", "/somewhere/bin", id="the path"),
         pytest.param("ANTHROPIC_API_KEY", "sk-1", id="keys, which the user's programs need"),
+        pytest.param("RIPGREP_CONFIG_PATH", "/home/ada/.ripgreprc", id="the user's own rg"),
         pytest.param("MPLBACKEND", "Agg", id="the user's own plots"),
         pytest.param("PYTHONUNBUFFERED", "", id="the user's own choice of buffering"),
     ],

@@ -115,3 +115,15 @@ def test_repositories_of_other_kinds_are_not_trusted(tmp_path: Path, kind: str) 
             (tmp_path / ".git").mkdir()
             subprocess.run(("mkfifo", tmp_path / ".git/config"), check=True)
     assert repository_names_programs(tmp_path)
+
+
+@pytest.mark.parametrize("link_to", ["evil", "evil/deep"])
+def test_a_link_into_another_repository_is_followed(tmp_path: Path, link_to: str) -> None:
+    subprocess.run(("git", "init", "-q", tmp_path), check=True)
+    subprocess.run(("git", "init", "-q", tmp_path / "evil"), check=True)
+    (tmp_path / "evil/deep").mkdir()
+    (tmp_path / "link").symlink_to(link_to)
+    assert not repository_names_programs(tmp_path / "link")
+    with (tmp_path / "evil/.git/config").open("a") as config:
+        config.write("[diff]\nexternal = ./spy\n")
+    assert repository_names_programs(tmp_path / "link")
