@@ -27,7 +27,9 @@ from crush_kernel.prompt.diskcache import (
     cut,
     walk_files,
 )
+from crush_kernel.prompt.hiddentext import without_hidden
 from crush_kernel.prompt.system import MemoryText
+from crush_kernel.wording import counted
 
 MAX_FILE_BYTES = 40_000
 """How much of one file is read."""
@@ -252,11 +254,17 @@ class _Reading:
         return room.bytes_left < _MIN_BYTES or room.files_left <= 0
 
     def _keep(self, found: FileText, name: str, room: _Room) -> None:
-        kept = cut(found.text, room.bytes_left, is_head=found.is_cut)
+        text, hidden = without_hidden(found.text)
+        kept = cut(text, room.bytes_left, is_head=found.is_cut)
         size = len(kept.text.encode())
         room.bytes_left -= size
         room.files_left -= 1
-        self._files.append(MemoryText(name, kept.text, room.is_global, kept.is_cut))
+        self._files.append(MemoryText(name, kept.text, room.is_global, kept.is_cut, hidden))
+        if hidden:
+            self._notices.append(
+                f"{printable(name)} holds {counted(hidden, 'hidden character')}, which the agent "
+                "does not get: look at the file with an editor that shows them."
+            )
         if kept.is_cut:
             self._notices.append(
                 f"{printable(name)} is too long for the prompt: the agent knows its first "

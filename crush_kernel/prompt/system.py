@@ -95,6 +95,8 @@ class MemoryText:
     """Whether it is the user's own rather than the project's."""
     is_cut: bool = False
     """Whether `text` is only its beginning."""
+    hidden: int = 0
+    """How many hidden characters were taken out of it."""
 
 
 @dataclass(frozen=True, slots=True)

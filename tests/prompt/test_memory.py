@@ -158,6 +158,14 @@ def test_text_is_decoded(project: Path, data: bytes, text: str) -> None:
     assert [file.text for file in read(places(project)).files] == [text]
 
 
+def test_what_people_do_not_see_the_agent_does_not_get_and_it_is_said(project: Path) -> None:
+    write(project / "AGENTS.md", "Be\u200b nice.\U000e006f\U000e006b\n")
+    memory = read(places(project))
+    assert [(file.text, file.hidden) for file in memory.files] == [("Be nice.", 3)]
+    (notice,) = memory.notices
+    assert notice.startswith("AGENTS.md holds 3 hidden characters, which the agent does not get")
+
+
 def test_what_is_no_text_is_refused_with_a_notice(project: Path) -> None:
     (project / "AGENTS.md").write_bytes(b"\x7fELF\0\0\1")
     memory = read(places(project))

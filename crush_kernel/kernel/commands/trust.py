@@ -86,7 +86,7 @@ async def _sources(runtime: Runtime) -> tuple[ReadSource, ...]:
     )
     return (
         *(
-            ReadSource("memory file", file.path, hidden_note(file.text))
+            ReadSource("memory file", file.path, hidden_note(file.text, taken_out=file.hidden))
             for file in memory
             if not file.is_global
         ),

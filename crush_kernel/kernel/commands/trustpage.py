@@ -148,7 +148,12 @@ def _row(source: ReadSource) -> str:
     return f"| {code_span(source.location)} | {source.kind} | {source.note} |"
 
 
-def hidden_note(text: str) -> str:
-    """Return how much of `text` people would not see, empty if they see all."""
-    hidden = visible(text).count("⟨U+") - text.count("⟨U+")
+def hidden_note(text: str, *, taken_out: int = 0) -> str:
+    """Return how much of `text` people would not see, empty if they see all.
+
+    Args:
+        text: as the model reads it.
+        taken_out: how many hidden characters are not in it any more.
+    """
+    hidden = visible(text).count("⟨U+") - text.count("⟨U+") + taken_out
     return counted(hidden, "hidden character") if hidden else ""
