@@ -4,11 +4,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
+from crush_kernel.errors import ConfigError
 from crush_kernel.permissions.decision import Allow, Bounds, Deny, no_bounds
-from crush_kernel.permissions.gate import Answer, DenyAll, Gate
+from crush_kernel.permissions.gate import NOBODY, Answer, DenyAll, Gate, KeepRules, RuleScope
+from crush_kernel.permissions.policy import Policy
 from crush_kernel.permissions.request import PermissionRequest
+from tests.permissions.ruling import bash, policy
 
 pytestmark = pytest.mark.anyio
 
@@ -134,3 +138,114 @@ async def test_bounds_are_asked_again_when_something_changes_while_a_question_wa
             await first.asked.wait()
             first.go.set()
     assert sorted(word.rule for word in words) == ["allowed for the session", "bounds"]
+
+
+# What an answer comes to
+
+
+@dataclass
+class Answers:
+    """Gives one answer at once."""
+
+    answer: Answer
+
+    async def ask(self, request: PermissionRequest) -> Answer:
+        assert request.tool
+        return self.answer
+
+
+def rules_kept(kept: list[tuple[tuple[str, ...], str]], *, fails: bool = False) -> KeepRules:
+    async def keep(rules: tuple[str, ...], scope: str) -> Policy:
+        await anyio.lowlevel.checkpoint()
+        kept.append((rules, scope))
+        if fails:
+            raise ConfigError("the disk is full")
+        return policy(allow=rules)
+
+    return keep
+
+
+@pytest.mark.parametrize(
+    ("answer", "by", "reason"),
+    [
+        pytest.param(Answer("deny", "not now"), "person", "not now", id="a person"),
+        pytest.param(Answer("deny", "no", is_nobody=True), "nobody", "no", id="nobody"),
+    ],
+)
+async def test_who_has_refused_is_told(answer: Answer, by: str, reason: str) -> None:
+    assert await Gate().settle(LS, Answers(answer)) == Deny(reason, "denied", by)  # pyright: ignore[reportArgumentType]
+
+
+async def test_nobody_is_told_as_nobody() -> None:
+    word = await Gate().settle(LS, DenyAll())
+    assert isinstance(word, Deny)
+    assert word.by == "nobody"
+    assert word.reason.startswith(NOBODY)
+
+
+@pytest.mark.parametrize(("scope", "where"), [("project", "in this project"), ("everywhere",) * 2])
+async def test_always_keeps_the_rules_where_they_hold_and_grants_nothing_more(
+    scope: RuleScope, where: str
+) -> None:
+    kept: list[tuple[tuple[str, ...], str]] = []
+    gate = Gate(keep_rules=rules_kept(kept))
+    rules = ("bash(ls:*)",)
+    word = await gate.settle(LS, Answers(Answer("always", rules=rules, scope=scope)))
+    assert word == Allow(f"always allowed {where}", "person", kept=rules, kept_scope=scope)
+    assert (kept, gate.grants) == ([(rules, scope)], frozenset())
+    assert gate.policy.allows(bash("ls -l"))
+
+
+@pytest.mark.parametrize(
+    ("can_keep", "fails", "rules", "said"),
+    [
+        pytest.param(False, False, ("bash",), "allowed for the session", id="nowhere to keep"),
+        pytest.param(True, False, (), "allowed for the session", id="nothing to keep"),
+        pytest.param(
+            True,
+            True,
+            ("bash",),
+            "allowed for the session, since the rule cannot be stored",
+            id="cannot be kept",
+        ),
+    ],
+)
+async def test_always_counts_for_the_session_where_no_rule_is_kept(
+    *, can_keep: bool, fails: bool, rules: tuple[str, ...], said: str
+) -> None:
+    kept: list[tuple[tuple[str, ...], str]] = []
+    gate = Gate(keep_rules=rules_kept(kept, fails=fails) if can_keep else None)
+    word = await gate.settle(LS, Answers(Answer("always", rules=rules)))
+    assert word == Allow(said, "person")
+    assert gate.grants == {LS.grant}
+    assert bool(kept) is fails
+    assert gate.policy.allows(LS) == ""
+
+
+async def test_what_was_granted_can_be_taken_back() -> None:
+    gate = Gate()
+    await gate.settle(LS, Answers(Answer("session")))
+    assert isinstance(await gate.settle(LS, DenyAll()), Allow)
+    gate.forget()
+    assert isinstance(await gate.settle(LS, DenyAll()), Deny)
+
+
+async def test_a_change_of_rules_settles_what_waits() -> None:
+    gate, asker = Gate(), SlowAsker(Answer("once"))
+    words: list[Allow | Deny] = []
+
+    async def settle() -> None:
+        words.append(await gate.settle(LS, asker))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(settle)
+            await asker.asked.wait()
+            gate.policy = policy(deny=("bash",))
+    assert [word.rule for word in words] == ["bash"]
+
+
+async def test_a_rule_against_a_tool_refuses_it_whatever_it_would_do() -> None:
+    gate = Gate(policy=policy(deny=("bash", "edit(src/**)"), ask=("view",)))
+    tools = [tool for tool in ("bash", "edit", "view", "ls") if gate.refuses_tool(tool)]
+    assert tools == ["bash"]
