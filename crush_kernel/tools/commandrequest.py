@@ -6,6 +6,7 @@ can be a link, a pattern of names, or a folder that is not what it is called.
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -28,12 +29,16 @@ HARMLESS: Final = frozenset(
 """Devices that keep nothing and tell nothing."""
 
 TREE: Final = "removes {} with all that is in it"
+FOUND_TREE: Final = "removes what it finds anywhere in {}"
 UNKNOWN_TREE: Final = "removes files that only the shell knows"
 
 
 RUNS_OUTSIDE: Final = "runs in a folder outside the project"
 WRITES_ANYWHERE: Final = "writes where only the shell can know"
 GIT_PROGRAMS: Final = "the configuration of this repository can have git run other programs"
+OWN_PROGRAMS: Final = "the project itself brings a program that is run here in place of another"
+
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -48,6 +53,8 @@ class _Places:
     """Whether something is written where only the shell can know, perhaps outside."""
     runs_outside: bool = False
     """Whether it does more than look, in a folder outside the project."""
+    is_own: bool = False
+    """Whether what is run may be a program that the project brings along."""
     is_certain: bool = True
     """Whether it is known of all that is read, where it is, and that nothing else is run."""
 
@@ -127,7 +134,11 @@ def command_request(
             *((WRITES_ANYWHERE,) if any(each.writes_anywhere for each in places) else ()),
         ),
         dangers=tuple(dict.fromkeys(danger for each in places for danger in each.dangers)),
-        notes=(*notes, GIT_PROGRAMS) if has_programs else notes,
+        notes=(
+            *notes,
+            *((GIT_PROGRAMS,) if has_programs else ()),
+            *((OWN_PROGRAMS,) if any(each.is_own for each in places) else ()),
+        ),
     )
 
 
@@ -187,7 +198,8 @@ def _look_from(base: Path | None, part: ReadPart, paths: PathPolicy, places: _Pl
     for word in judged.writes:
         found = places.add_written(word, base, paths)
         if judged.removes_trees:
-            places.dangers.update(dict.fromkeys(_tree_dangers(found, paths)))
+            sentence = FOUND_TREE if _is_search(part) else TREE
+            places.dangers.update(dict.fromkeys(_tree_dangers(found, paths, sentence)))
     for word in part.reads:
         found = _found(word, base, paths)
         places.add(places.reads, found)
@@ -195,9 +207,14 @@ def _look_from(base: Path | None, part: ReadPart, paths: PathPolicy, places: _Pl
     for word in part.writes:
         found = places.add_written(word, base, paths)
         places.add(places.redirects, found)
-    if not judged.is_read_only:
-        for word in filter(_leads_away, part.words[1:]):
-            places.add(places.reads, _found(word, base, paths))
+    if judged.is_read_only:
+        for word in filter(_names_files, () if _is_condition(part) else part.words):
+            places.add(places.reads, _listed(word, base, paths))
+        if _is_found_inside(part, base, paths):
+            places.is_certain, places.is_own = False, True
+    else:
+        for word in part.words[1:]:
+            places.add(places.reads, tuple(_away(word, base, paths)))
 
 
 def _folders(part: ReadPart, start: Path) -> tuple[Path | None, ...]:
@@ -220,13 +237,56 @@ def _may_lead_anywhere(word: Word) -> bool:
     return source.startswith(("$", "`", "~", "/")) or ".." in source
 
 
-def _leads_away(word: Word) -> bool:
-    """Return whether `word` looks like a path that leads away from where the command runs.
+def _away(word: Word, base: Path | None, paths: PathPolicy) -> Iterator[Target]:
+    """Yield where `word` may lead out of the project, for programs that may do anything to it."""
+    for text in _path_texts(word.text or ""):
+        is_plain = "/" in text or text == ".."
+        if is_plain or (text and base is not None and (base / text).is_symlink()):
+            found = _found(Word(text, word.source, word.has_glob), base, paths) or ()
+            yield from (target for target in found if target.is_outside)
 
-    Programs that are not known may do anything to it.
+
+def _path_texts(text: str) -> Iterator[str]:
+    """Yield what may be a path in a word: the word, or what is attached to an option or a name."""
+    name, equals, value = text.partition("=")
+    attached = (value if equals and "/" not in name else "", text[2:] if text[:1] == "-" else "")
+    for each in (text, *filter(None, attached)):
+        if _is_in_a_folder(each) or not any(map(str.isspace, each)):
+            yield each
+
+
+def _is_in_a_folder(text: str) -> bool:
+    """Return whether `text`, which is more than one word, is a path all the same."""
+    folder = Path(text).parent
+    return text.startswith("/") and folder != Path("/") and folder.is_dir()
+
+
+def _is_condition(part: ReadPart) -> bool:
+    """Return whether `part` is `[[ … ]]`, where patterns are compared with and not looked for."""
+    return bool(part.words) and part.words[0].source == "[["
+
+
+def _names_files(word: Word) -> bool:
+    """Return whether the shell puts names of files in the place of `word`, whoever gets them."""
+    return word.has_glob and not (word.text is None and _QUOTED.fullmatch(word.source))
+
+
+def _is_found_inside(part: ReadPart, base: Path | None, paths: PathPolicy) -> bool:
+    """Return whether the program of `part` may be one that the project brings along.
+
+    What is on the `PATH` there is no program of the system, whatever it is called.
     """
-    text = word.text or ""
-    return text.startswith(("/", "../")) and not any(map(str.isspace, text))
+    name = part.words[0].text if part.words else None
+    if not name or "/" in name:
+        return False
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        is_fixed = folder.startswith("/")
+        place = os.path.join(folder if is_fixed else (base or paths.root) / folder, name)  # noqa: PTH118 - a microsecond each
+        if os.access(place, os.X_OK):
+            real = Path(os.path.realpath(os.path.dirname(place)))  # noqa: PTH120
+            if not is_fixed or real.is_relative_to(paths.root):
+                return True
+    return False
 
 
 def _found(word: Word, base: Path | None, paths: PathPolicy) -> tuple[Target, ...] | None:
@@ -239,19 +299,45 @@ def _found(word: Word, base: Path | None, paths: PathPolicy) -> tuple[Target, ..
     try:
         if not word.has_glob:
             return (paths.target(Path(whole)),)
-        # `Path.glob` leaves out what is hidden, and refuses a pattern that begins with a slash.
-        matches = glob.iglob(word.text, root_dir=base, include_hidden=True)  # noqa: PTH207
-        names = tuple(islice(matches, MAX_MATCHES + 1))
-        if len(names) > MAX_MATCHES:
-            return None
+        names = _matches(word.text, base)
         # Without a match the shell leaves the pattern as it is.
         start = base or Path("/")
-        return tuple(paths.target(start / name) for name in names or (whole,))
+        return None if names is None else tuple(paths.target(start / n) for n in names or (whole,))
     except (ToolError, OSError, ValueError):
         return None
 
 
-def _tree_dangers(found: tuple[Target, ...] | None, paths: PathPolicy) -> Iterator[str]:
+def _listed(word: Word, base: Path | None, paths: PathPolicy) -> tuple[Target, ...] | None:
+    """Return the folders outside whose names `word` lists, `None` if they are not known."""
+    if word.text is None or (base is None and not word.text.startswith("/")):
+        return None
+    try:
+        names = _matches(word.text, base)
+        if names is None:
+            return None
+        folders = {((base or Path("/")) / name).parent for name in names}
+        return tuple(target for target in map(paths.target, folders) if target.is_outside)
+    except (ToolError, OSError, ValueError):
+        return None
+
+
+def _matches(pattern: str, base: Path | None) -> tuple[str, ...] | None:
+    """Return the names that `pattern` stands for, `None` if they are too many to look at."""
+    # `Path.glob` leaves out what is hidden, and refuses a pattern that begins with a slash.
+    matches = glob.iglob(pattern, root_dir=base, include_hidden=True)  # noqa: PTH207
+    names = tuple(islice(matches, MAX_MATCHES + 1))
+    return names if len(names) <= MAX_MATCHES else None
+
+
+def _is_search(part: ReadPart) -> bool:
+    """Return whether `part` removes what it finds, and not just what its words name."""
+    name = part.words[0].text if part.words else None
+    return name is not None and Path(name).name == "find"
+
+
+def _tree_dangers(
+    found: tuple[Target, ...] | None, paths: PathPolicy, sentence: str
+) -> Iterator[str]:
     """Yield why removing `found` with all that is in it cannot be left to a rule."""
     if found is None:
         yield UNKNOWN_TREE
@@ -259,7 +345,7 @@ def _tree_dangers(found: tuple[Target, ...] | None, paths: PathPolicy) -> Iterat
     for target in found:
         is_above = paths.root.is_relative_to(target.path)
         if target.is_outside or is_above or _is_repository(target.path, paths.root):
-            yield TREE.format(target.shown if not is_above else os.fspath(target.path))
+            yield sentence.format(target.shown if not is_above else os.fspath(target.path))
 
 
 def _is_repository(path: Path, root: Path) -> bool:

@@ -1,5 +1,6 @@
 """What a command line asks for, on a real file system: what leads outside is never missed."""
 
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from crush_kernel.permissions.decision import decide
 from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.permissions.shell.reading import read_command
-from crush_kernel.tools.commandrequest import command_request
+from crush_kernel.tools.commandrequest import OWN_PROGRAMS, command_request
 from crush_kernel.tools.paths import PathPolicy
 
 
@@ -207,3 +208,81 @@ def test_a_pattern_for_very_many_names_is_not_known(world: World) -> None:
         (world.project / f"src/{number}.txt").touch()
     assert kind(world.asked("cat src/*.py")) == "allow"
     assert kind(world.asked("cat src/*.txt")) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param("echo ~/*", id="of the home folder"),
+        pytest.param("echo folder-link/*", id="through a link"),
+        pytest.param("printf '%s\\n' folder-link/*", id="printf"),
+        pytest.param("cd folder-link && echo *", id="after cd"),
+        pytest.param("ls $(echo folder-link/*)", id="within a substitution"),
+        pytest.param("basename -a [a-g]*-link/*", id="any sign of a pattern"),
+        pytest.param("type folder-link/*", id="a program that takes no files"),
+    ],
+)
+def test_patterns_list_names_whoever_gets_them(world: World, command: str) -> None:
+    request = world.asked(command)
+    assert [kind(request, mode) for mode in ("default", "accept-edits", "yolo")] == ["ask"] * 3
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["echo *", "[[ a.txt == /* ]]", "printf '%s' '~/*'", 'echo "$(ls *.txt | wc -l)"'],
+)
+def test_patterns_within_the_project_or_in_quotes_list_nothing_else(
+    world: World, command: str
+) -> None:
+    assert kind(world.asked(command)) == "allow"
+
+
+@pytest.mark.parametrize("folder", ["bin", "./bin", "", "{project}/bin", "{project}/bin-link"])
+@pytest.mark.parametrize(
+    "command", ["cat a.txt", "ls | cat", "nice cat a.txt", "sh -c 'cat a.txt'", "(cat a.txt)"]
+)
+def test_a_program_that_the_project_brings_is_not_the_systems(
+    world: World, monkeypatch: pytest.MonkeyPatch, folder: str, command: str
+) -> None:
+    own = world.project / ("bin" if folder else ".")
+    own.mkdir(exist_ok=True)
+    (world.project / "bin-link").symlink_to("bin")
+    path = f"{os.environ['PATH']}:{folder.format(project=world.project)}"
+    monkeypatch.setenv("PATH", path)
+    (own / "cat").write_text("#!/bin/sh\ntouch ran")
+    (own / "cat").chmod(0o755)
+    request = world.asked(command)
+    assert kind(request) == "ask"
+    assert kind(request, "plan") == "deny"
+    assert OWN_PROGRAMS in request.notes
+    assert kind(world.asked("ls")) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [
+        pytest.param("python build.py ..", "", id="the folder above"),
+        pytest.param("python build.py folder-link/secret.txt", "home/secret.txt", id="by a link"),
+        pytest.param("python build.py file-link", "home/secret.txt", id="a link itself"),
+        pytest.param("python build.py src/../../other", "other", id="up from within"),
+        pytest.param("python build.py --out=../other", "other", id="value of an option"),
+        pytest.param("python build.py -o../other", "other", id="attached to a letter"),
+        pytest.param("make DESTDIR=../other install", "other", id="value of a name"),
+    ],
+)
+@pytest.mark.parametrize("mode", ["default", "accept-edits", "yolo"])
+def test_what_an_unknown_program_gets_may_lead_outside(
+    world: World, command: str, where: str, mode: str
+) -> None:
+    request = world.asked(command)
+    assert world.home.parent / where in request.paths
+    assert kind(request, mode) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["python build.py a.txt src/b.py", "make OUT=src -j4 -Isrc", "sed -E '/a b/d;/c d/d' -i a.txt"],
+)
+def test_what_stays_in_the_project_leads_nowhere(world: World, command: str) -> None:
+    assert not world.asked(command).paths
+    assert kind(world.asked(command), "yolo") == "allow"
