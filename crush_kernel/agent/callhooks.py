@@ -25,7 +25,7 @@ HALTED = "This call was not run: a hook of the user's has ended the turn."
 class CallHooks(Protocol):
     """Can be asked about calls. Being cancelled ends whatever was started to find an answer."""
 
-    def concern(self, tool: str) -> bool:
+    def has_any_for(self, tool: str) -> bool:
         """Return whether there is anything to be asked about a call of `tool`; cheap."""
         ...
 

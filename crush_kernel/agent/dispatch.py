@@ -47,12 +47,12 @@ from crush_kernel.errors import PermissionDenied, ToolError
 from crush_kernel.history.repair import INTERRUPTED
 from crush_kernel.history.todos import todos_of
 from crush_kernel.hooks.payload import ToolAnswer, ToolUse, readable
-from crush_kernel.hooks.telling import facts_of, lines
+from crush_kernel.hooks.report import facts_of, lines
 from crush_kernel.hooks.verdict import Verdict
 from crush_kernel.messages import JsonObject, Message, ToolCall, ToolResult
 from crush_kernel.permissions.decision import Bounds, no_bounds
 from crush_kernel.permissions.gate import Asker, Gate
-from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.request import BE_USED, PermissionRequest
 from crush_kernel.tools.base import (
     AnyTool,
     Delegated,
@@ -204,7 +204,7 @@ class Dispatcher:
     async def _hooked(self, running: RunningCall, prepared: Prepared) -> ToolOutput:
         """Run the call as hooks will have it, and let them see what came of it."""
         call, hooks = running.call, self.hooks
-        if hooks is None or call.name not in self.tools or not hooks.concern(call.name):
+        if hooks is None or call.name not in self.tools or not hooks.has_any_for(call.name):
             return await self._admitted(running, prepared)
         if not prepared.is_faulty and readable(call.input or "{}") is None:
             # Hooks would see no arguments, and yet it would be run with some.
@@ -213,7 +213,7 @@ class Dispatcher:
         with running.limit.paused():
             said = await hooks.before(use)
         self._hear(running, said)
-        if said.spoken:
+        if said.runs:
             running.hooks["hook"] = facts_of(said, use.input, effective=said.input)
         if said.is_refusal:
             self._told(running)(refusal(self._use_request(running), said))
@@ -243,7 +243,7 @@ class Dispatcher:
         with running.limit.paused():
             said = await hooks.after(use, ToolAnswer(output.text, output.metadata))
         self._hear(running, said)
-        if said.spoken:
+        if said.runs:
             running.hooks["hook_after"] = facts_of(said, use.input, effective=None)
         return adding(output, objections(said))
 
@@ -257,7 +257,7 @@ class Dispatcher:
             self.prefix + running.call.id,
             running.call.name,
             "use",
-            "be used",
+            BE_USED,
             on_behalf=self.on_behalf,
         )
 

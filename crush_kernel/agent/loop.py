@@ -44,7 +44,7 @@ from crush_kernel.errors import ContextTooLong, ProviderError
 from crush_kernel.history.conversation import Conversation
 from crush_kernel.history.estimate import tokens_of
 from crush_kernel.history.repair import INTERRUPTED
-from crush_kernel.hooks.telling import lines
+from crush_kernel.hooks.report import lines
 from crush_kernel.messages import Message, Text, ToolCall, ToolResult, Usage, calls_of
 from crush_kernel.prompt.system import SystemPrompt
 from crush_kernel.providers.base import (

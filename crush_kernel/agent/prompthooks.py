@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 from crush_kernel.agent.events import Emit, HookTold
 from crush_kernel.errors import PromptBlocked
-from crush_kernel.hooks.telling import lines
+from crush_kernel.hooks.report import lines
 from crush_kernel.hooks.verdict import Verdict
 from crush_kernel.prompt.delimited import delimited
 

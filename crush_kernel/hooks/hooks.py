@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from crush_kernel.config.hooks import Hook, HookEvent
-from crush_kernel.hooks.names import Concerned, concerned
+from crush_kernel.hooks.matcher import MatchedHook, matched_hooks
 from crush_kernel.hooks.payload import (
     Situation,
     ToolAnswer,
@@ -58,22 +58,22 @@ class Hooks:
         for hook in hooks:
             self._by_event[hook.event] = (*self._by_event.get(hook.event, ()), hook)
 
-    def concern(self, tool: str) -> bool:
+    def has_any_for(self, tool: str) -> bool:
         """Return whether a call of `tool` is of interest to any."""
         return bool(self._by_event) and any(
-            self._concerned(event, tool) for event in ("PreToolUse", "PostToolUse")
+            self._matched(event, tool) for event in ("PreToolUse", "PostToolUse")
         )
 
     async def before(self, use: ToolUse) -> Verdict:
         """Return what hooks say of a call that is about to be made."""
-        hooks = self._concerned("PreToolUse", use.tool)
+        hooks = self._matched("PreToolUse", use.tool)
         return await self._ask(
             hooks, "PreToolUse", lambda name: use_facts(use, name), given=use.input
         )
 
     async def after(self, use: ToolUse, answer: ToolAnswer) -> Verdict:
         """Return what hooks say of what a call has come to."""
-        hooks = self._concerned("PostToolUse", use.tool)
+        hooks = self._matched("PostToolUse", use.tool)
 
         def facts(name: str) -> JsonObject:
             return {**use_facts(use, name), **answer_facts(use, answer)}
@@ -96,17 +96,17 @@ class Hooks:
         """Return what hooks say of a session that begins."""
         return await self._ask_all("SessionStart", {"source": source})
 
-    def _concerned(self, event: HookEvent, tool: str) -> tuple[Concerned, ...]:
+    def _matched(self, event: HookEvent, tool: str) -> tuple[MatchedHook, ...]:
         hooks = self._by_event.get(event)
-        return concerned(hooks, tool) if hooks else ()
+        return matched_hooks(hooks, tool) if hooks else ()
 
     async def _ask_all(self, event: HookEvent, facts: JsonObject) -> Verdict:
-        hooks = tuple(Concerned(hook, "") for hook in self._by_event.get(event, ()))
+        hooks = tuple(MatchedHook(hook, "") for hook in self._by_event.get(event, ()))
         return await self._ask(hooks, event, lambda _: facts)
 
     async def _ask(
         self,
-        hooks: tuple[Concerned, ...],
+        hooks: tuple[MatchedHook, ...],
         event: HookEvent,
         facts: Callable[[str], JsonObject],
         *,
@@ -114,5 +114,5 @@ class Hooks:
     ) -> Verdict:
         if not hooks:
             return SILENCE
-        spoken = await self._runner.run(hooks, event, self._situation(), facts)
-        return verdict(spoken, given)
+        runs = await self._runner.run(hooks, event, self._situation(), facts)
+        return verdict(runs, given)

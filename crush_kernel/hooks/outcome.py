@@ -44,7 +44,7 @@ _CAN_FAIL_CLOSED: Final = frozenset(("PreToolUse", "UserPromptSubmit"))
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class HookExit:
     """How the program of a hook has ended."""
 
     exit_code: int = 0
@@ -72,23 +72,24 @@ class Outcome:
     """Why it has said nothing, or not all, though it should have; a clause."""
 
 
-def outcome(hook: Hook, ran: Ran) -> Outcome:
+def outcome(hook: Hook, ran: HookExit) -> Outcome:
     """Return what `hook` says; of one that fails closed a failure is a denial."""
     said = _said(hook, ran)
-    if said.failure and said.opinion is None:
+    # What was allowed was the call with the new input that could not be read.
+    if said.failure and said.opinion in (None, "allow") and not said.is_halt:
         if hook.fail == "closed" and hook.event in _CAN_FAIL_CLOSED:
             return replace(said, opinion="deny", reason=f"{said.failure}, and must not be missing")
         return Outcome(failure=said.failure)
     return said
 
 
-def _said(hook: Hook, ran: Ran) -> Outcome:
+def _said(hook: Hook, ran: HookExit) -> Outcome:
     if ran.trouble:
         return Outcome(failure=f"the hook failed: {ran.trouble}")
     stderr = _text(ran.stderr)
     match ran.exit_code:
         case 0:
-            return _printed(_text(ran.stdout), is_context=hook.event in _SAYS_CONTEXT)
+            return _printed(hook, _text(ran.stdout))
         case code if code == DENIED:
             return Outcome("deny", _bounded(stderr) or "the hook gave no reason")
         case code if code == HALTED:
@@ -98,8 +99,11 @@ def _said(hook: Hook, ran: Ran) -> Outcome:
             return Outcome(failure=f"the hook failed: exit {code}{blame and f', {blame}'}")
 
 
-def _printed(text: str, *, is_context: bool) -> Outcome:
+def _printed(hook: Hook, text: str) -> Outcome:
     said = readable(text) if text else None
+    is_context = hook.event in _SAYS_CONTEXT
+    if said is None and text.startswith("{") and (hook.fail == "closed" or not is_context):
+        return Outcome(failure="the hook failed: it printed what begins like JSON and is none")
     if said is None:
         return Outcome(context=_bounded(text) if is_context else "")
     try:
@@ -171,7 +175,7 @@ def _patch(value: JsonValue) -> tuple[JsonObject | None, str]:
 
 
 def _text(data: bytes) -> str:
-    return data.decode(errors="replace").strip()
+    return data.decode("utf-8-sig", errors="replace").strip()
 
 
 def _bounded(text: str) -> str:

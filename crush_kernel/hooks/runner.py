@@ -11,10 +11,10 @@ import anyio
 
 from crush_kernel.config.hooks import Hook, HookEvent
 from crush_kernel.errors import ToolError
-from crush_kernel.hooks.names import Concerned
-from crush_kernel.hooks.outcome import Outcome, Ran, outcome
+from crush_kernel.hooks.matcher import MatchedHook
+from crush_kernel.hooks.outcome import HookExit, Outcome, outcome
 from crush_kernel.hooks.payload import Situation, payload, variables
-from crush_kernel.hooks.verdict import Spoken
+from crush_kernel.hooks.verdict import HookRun
 from crush_kernel.messages import JsonObject
 from crush_kernel.shell.exchange import MAX_KEPT_BYTES, Answer
 from crush_kernel.shell.runner import Shell
@@ -33,11 +33,11 @@ class Runner:
 
     async def run(
         self,
-        hooks: Sequence[Concerned],
+        hooks: Sequence[MatchedHook],
         event: HookEvent,
         situation: Situation,
         facts: Callable[[str], JsonObject],
-    ) -> tuple[Spoken, ...]:
+    ) -> tuple[HookRun, ...]:
         """Run `hooks` and return what they say, in their order; a hook that fails is told so.
 
         Cancelling stops them, and all that they started, within a second.
@@ -55,34 +55,34 @@ class Runner:
             known = facts(tool)
             return payload(event, situation, known), variables(event, situation, known)
 
-        async def ask(index: int, concerned: Concerned) -> None:
-            said[index] = await self._ask(concerned, told)
+        async def ask(index: int, matched: MatchedHook) -> None:
+            said[index] = await self._ask(matched, told)
 
         async with anyio.create_task_group() as group:
-            for index, concerned in enumerate(hooks):
-                group.start_soon(ask, index, concerned)
-        return tuple(Spoken(concerned, said[index]) for index, concerned in enumerate(hooks))
+            for index, matched in enumerate(hooks):
+                group.start_soon(ask, index, matched)
+        return tuple(HookRun(matched, said[index]) for index, matched in enumerate(hooks))
 
     async def _ask(
-        self, concerned: Concerned, told: Callable[[str], tuple[bytes, dict[str, str]]]
+        self, matched: MatchedHook, told: Callable[[str], tuple[bytes, dict[str, str]]]
     ) -> Outcome:
-        hook = concerned.hook
+        hook = matched.hook
         started = anyio.current_time()
         try:
-            given, env = told(concerned.tool)
+            given, env = told(matched.tool)
             answer = await self.shell.exchange(
                 hook.command, given, cwd=self.cwd, timeout_s=hook.timeout_s, env=env
             )
         except (ToolError, OSError) as error:
-            ran = Ran(trouble=str(error).removesuffix("."))
+            ran = HookExit(trouble=str(error).removesuffix("."))
         except RecursionError:
-            ran = Ran(trouble=_UNTOLD)
+            ran = HookExit(trouble=_UNTOLD)
         except Exception as error:
             # A hook is asked on the way of every call: what goes wrong with it ends no turn.
             logger.exception("hook %r failed unexpectedly", hook.label)
-            ran = Ran(trouble=f"it could not be asked ({type(error).__name__})")
+            ran = HookExit(trouble=f"it could not be asked ({type(error).__name__})")
         else:
-            ran = Ran(answer.exit_code, answer.stdout, answer.stderr, _trouble(hook, answer))
+            ran = HookExit(answer.exit_code, answer.stdout, answer.stderr, _trouble(hook, answer))
         said = outcome(hook, ran)
         logger.info(
             "hook %r of %s ended after %.3f s with exit %d: %s",

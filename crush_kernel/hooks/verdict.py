@@ -14,7 +14,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from crush_kernel.hooks.names import Concerned
+from crush_kernel.hooks.matcher import MatchedHook
 from crush_kernel.hooks.outcome import Opinion, Outcome
 from crush_kernel.messages import JsonObject
 
@@ -22,23 +22,23 @@ _STRICTEST_FIRST: Final[tuple[Opinion, ...]] = ("deny", "ask", "allow")
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class HookRun:
     """A hook that has run, and what it said."""
 
-    concerned: Concerned
+    matched: MatchedHook
     outcome: Outcome
 
     @property
     def label(self) -> str:
         """Return what to call the hook."""
-        return self.concerned.hook.label
+        return self.matched.hook.label
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What all hooks say together."""
 
-    spoken: tuple[Spoken, ...] = ()
+    runs: tuple[HookRun, ...] = ()
     """In the order in which they are configured."""
     decision: Opinion | None = None
     is_halt: bool = False
@@ -60,8 +60,8 @@ class Verdict:
         """Return the hooks that the decision comes from, for people: `check.sh, audit`."""
         return ", ".join(dict.fromkeys(each.label for each in self._deciding()))
 
-    def _deciding(self) -> Iterator[Spoken]:
-        for each in self.spoken:
+    def _deciding(self) -> Iterator[HookRun]:
+        for each in self.runs:
             said = each.outcome
             if (self.is_halt and said.is_halt) or (
                 self.decision is not None and said.opinion == self.decision
@@ -73,19 +73,19 @@ SILENCE: Final = Verdict()
 """What is said where there are no hooks."""
 
 
-def verdict(spoken: tuple[Spoken, ...], given: JsonObject | None = None) -> Verdict:
+def verdict(runs: tuple[HookRun, ...], given: JsonObject | None = None) -> Verdict:
     """Return what hooks say together.
 
     Args:
-        spoken: what each says, in the order in which they are configured.
+        runs: what each says, in the order in which they are configured.
         given: the tool's input; without it nothing can be changed in it.
     """
-    said = [each.outcome for each in spoken]
+    said = [each.outcome for each in runs]
     opinions = {each.opinion for each in said}
     decision: Opinion | None = next((each for each in _STRICTEST_FIRST if each in opinions), None)
     is_halt = any(each.is_halt for each in said)
     return Verdict(
-        spoken=spoken,
+        runs=runs,
         decision=decision,
         is_halt=is_halt,
         reason=_joined(_reasons(said, decision, is_halt=is_halt)),

@@ -17,12 +17,10 @@ from crush_kernel.history.turn import Turn
 from crush_kernel.kernel.recordedcall import arguments_in_short
 from crush_kernel.kernel.turntext import asked
 from crush_kernel.messages import JsonObject, ToolCall, ToolResult, Usage, calls_of
+from crush_kernel.permissions.request import BE_USED
 
 MAX_CALLS: Final = 5_000
 """Of one turn; nobody reads more."""
-
-_USE: Final = "be used"
-"""What is wanted of a tool that touches nothing."""
 
 UNDECIDED: Final = "not decided"
 """Calls that came to nothing before anybody had to say."""
@@ -260,7 +258,7 @@ def _call(
     what = decisions[-1].command or decisions[-1].title if is_recorded else ""
     return AuditedCall(
         tool=call.name,
-        what=arguments_in_short(call.input) if what in ("", _USE) else what,
+        what=arguments_in_short(call.input) if what in ("", BE_USED) else what,
         decisions=decisions,
         outcome=_outcome(result, turn),
         is_error=result is None or result.is_error,

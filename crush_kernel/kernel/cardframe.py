@@ -18,7 +18,7 @@ from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
     Widget,
 )
 
-from crush_kernel.kernel.widgets import AMBER, GREY, close_tree, escaped, html_line
+from crush_kernel.kernel.widgets import AMBER, close_tree, escaped, grey, html_line
 
 _PAST = "var(--jp-border-color1, #bdbdbd)"
 
@@ -65,7 +65,7 @@ class CardFrame:
             self._line.layout.min_height = "28px"
             self._insert_before_buttons(self._line)
             self.box.layout.border_left = f"3px solid {_PAST}"
-        self._line.value = f'<span style="{GREY}">{escaped(line)}</span>'
+        self._line.value = grey(line)
 
     def append(self, widget: Widget) -> None:
         """Put `widget` at the end."""

@@ -26,7 +26,7 @@ from crush_kernel.agent.events import (
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.history.todos import Todo
 from crush_kernel.kernel import (
-    permissionlines,
+    permissionconsole,
     permissiontext,
     plantext,
     questiontext,
@@ -39,7 +39,7 @@ from crush_kernel.kernel.ruleoffer import RuleOffer
 from crush_kernel.kernel.slots import Publish
 from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.tools.plan import KeepPlanning, Plan, Verdict
+from crush_kernel.tools.present_plan import KeepPlanning, Plan, PlanAnswer
 from crush_kernel.tools.question import DISMISSED, Answered, Given, QuestionForm, Unanswered
 
 INTERVAL_S = 0.05
@@ -114,7 +114,7 @@ class ConsoleDisplay:
         question: one that has not been put yet is not put any more.
         """
         async with self._keyboard:
-            for line in permissionlines.question(request):
+            for line in permissionconsole.question(request):
                 self._line(line)
             self._flush()
             try:
@@ -126,10 +126,10 @@ class ConsoleDisplay:
                 raise
 
     async def _answer(self, request: PermissionRequest, offer: RuleOffer | None) -> Answer:
-        prompt = permissionlines.prompt(offer)
+        prompt = permissionconsole.prompt(offer)
         while True:
             line = await self._read_line(prompt)
-            answer = permissionlines.answer_in(line, has_offer=offer is not None)
+            answer = permissionconsole.answer_in(line, has_offer=offer is not None)
             if isinstance(answer, Answer):
                 return answer
             if offer is not None and (answer := await self._always(offer)) is not None:
@@ -140,15 +140,15 @@ class ConsoleDisplay:
         """Return the rules that are to be kept, `None` if they are not."""
         rules = offer.proposed
         while True:
-            for line in permissionlines.rules(rules):
+            for line in permissionconsole.rules(rules):
                 self._line(line)
             self._flush()
-            said = (await self._read_line(permissionlines.SCOPE_PROMPT)).strip()
-            match permissionlines.scope_in(said):
+            said = (await self._read_line(permissionconsole.SCOPE_PROMPT)).strip()
+            match permissionconsole.scope_in(said):
                 case "back":
                     return None
                 case None:
-                    written = permissionlines.rules_in(said)
+                    written = permissionconsole.rules_in(said)
                     if problem := offer.problem(written):
                         self._line(visible(problem))
                     else:
@@ -177,7 +177,7 @@ class ConsoleDisplay:
             given.append(questiontext.answer_in(question, answer))
         return Answered(tuple(given))
 
-    async def review_plan(self, plan: Plan) -> Verdict:
+    async def review_plan(self, plan: Plan) -> PlanAnswer:
         """Show `plan` and ask on the keyboard; the end of input keeps planning."""
         async with self._keyboard:
             for line in plantext.lines(plan):
@@ -241,7 +241,7 @@ class ConsoleDisplay:
         self._line("  └ " + " · ".join(filter(None, words)))
         diff = event.result.metadata.get("diff")
         if isinstance(diff, str) and diff:
-            for line in permissionlines.first_lines(diff, DIFF_LINES):
+            for line in permissionconsole.first_lines(diff, DIFF_LINES):
                 self._line(f"    {line}")
 
     def _line(self, text: str) -> None:

@@ -25,14 +25,14 @@ from crush_kernel.agent.events import (
 from crush_kernel.errors import CrushKernelError
 from crush_kernel.kernel import permissiontext, render
 from crush_kernel.kernel.console import ConsoleDisplay
+from crush_kernel.kernel.debounce import REST_S, Debounce
 from crush_kernel.kernel.render import FooterFacts
 from crush_kernel.kernel.ruleoffer import RuleOffer
 from crush_kernel.kernel.slots import Publish, Slots
 from crush_kernel.kernel.transcript import Transcript
-from crush_kernel.kernel.turnstile import REST_S, Turnstile
 from crush_kernel.permissions.gate import Answer, DenyAll
 from crush_kernel.permissions.request import PermissionRequest
-from crush_kernel.tools.plan import Plan, Verdict
+from crush_kernel.tools.present_plan import Plan, PlanAnswer
 from crush_kernel.tools.question import Answered, Nobody, QuestionForm, Unanswered
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class TurnDisplay:
         """Return what the user says to `form`; cancelling withdraws it."""
         return await self._writer.ask_questions(form)
 
-    async def review_plan(self, plan: Plan) -> Verdict:
+    async def review_plan(self, plan: Plan) -> PlanAnswer:
         """Return what the user says to `plan`; cancelling withdraws it."""
         return await self._writer.review_plan(plan)
 
@@ -202,7 +202,7 @@ class _SlotDisplay:
         self._steering: SteeringBox | None = None
         """Kept from card to card, with what was typed so far."""
         self._asked: list[_Asked] = []
-        self._turnstile = Turnstile(loop.time)
+        self._debounce = Debounce(loop.time)
         self._is_over = False
 
     def start(self) -> None:
@@ -239,7 +239,7 @@ class _SlotDisplay:
             PermissionCard,
         )
 
-        card = self._in_cell(PermissionCard, request, offer, self._turnstile)
+        card = self._in_cell(PermissionCard, request, offer, self._debounce)
         with self._waiting(card, request.call_id):
             return await card.answer()
 
@@ -249,24 +249,24 @@ class _SlotDisplay:
             return await Nobody().ask_questions(form)
         from crush_kernel.kernel.questioncard import QuestionCard  # noqa: PLC0415 - see above
 
-        card = self._in_cell(QuestionCard, form, self._turnstile)
+        card = self._in_cell(QuestionCard, form, self._debounce)
         with self._waiting(card, form.call_id):
             return await card.answer()
 
-    async def review_plan(self, plan: Plan) -> Verdict:
+    async def review_plan(self, plan: Plan) -> PlanAnswer:
         await self._rest()
         if not self._is_watched or self._is_over:
             return await Nobody().review_plan(plan)
         from crush_kernel.kernel.plancard import PlanCard  # noqa: PLC0415 - see above
 
-        card = self._in_cell(PlanCard, plan, self._turnstile)
+        card = self._in_cell(PlanCard, plan, self._debounce)
         with self._waiting(card, plan.call_id):
             return await card.answer()
 
     async def _rest(self) -> None:
         """Let no card come up under a pointer that may be about to press twice."""
         # Once is enough: a card that comes up after another answer lets no press through either.
-        await asyncio.sleep(self._turnstile.rest_s)
+        await asyncio.sleep(self._debounce.rest_s)
 
     @contextmanager
     def _waiting(self, card: "WaitingCard", call_id: str) -> Generator[None]:

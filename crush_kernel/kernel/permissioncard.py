@@ -9,8 +9,6 @@ answer: what is pressed after that does nothing.
 
 import asyncio
 import os
-from collections.abc import Mapping
-from typing import cast
 
 from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
     Box,
@@ -24,18 +22,21 @@ from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
 
 from crush_kernel.kernel import permissiontext
 from crush_kernel.kernel.cardframe import CardFrame, chip
+from crush_kernel.kernel.debounce import Debounce
 from crush_kernel.kernel.fold import Line, command_lines, diff_lines
 from crush_kernel.kernel.permissiontext import CommandView
 from crush_kernel.kernel.ruleeditor import RuleEditor
 from crush_kernel.kernel.ruleoffer import RuleOffer
-from crush_kernel.kernel.turnstile import Turnstile
 from crush_kernel.kernel.widgets import (
     GREY,
     REASON_GRACE_S,
     button,
     close_tree,
     escaped,
+    grey,
     html_line,
+    on_submit,
+    written,
 )
 from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.request import PermissionRequest
@@ -47,24 +48,24 @@ class PermissionCard:
     Args:
         request: what is wanted, without secrets.
         offer: what can be allowed for good, if anything.
-        turnstile: lets presses through.
+        debounce: lets presses through.
     """
 
     def __init__(
-        self, request: PermissionRequest, offer: RuleOffer | None, turnstile: Turnstile
+        self, request: PermissionRequest, offer: RuleOffer | None, debounce: Debounce
     ) -> None:
         self.fallback = permissiontext.waiting(request)
         self._request = request
-        self._turnstile = turnstile
+        self._debounce = debounce
         self._answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._reason = Text(
             placeholder="reason (optional, the model reads it)",
-            layout=Layout(flex="1 1 12em", width="auto", min_width="8em"),
+            layout=Layout(flex="1 1 12em", width="auto", min_width="8em", margin="0"),
             tooltip="Why not; Enter denies with this reason",
         )
         self._reason.add_class("crush-reason")
-        self._reason.on_msg(self._on_reason_message)
-        self._help = html_line(f'<span style="{GREY}">{escaped(permissiontext.HELP)}</span>')
+        on_submit(self._reason, self._deny_with_reason)
+        self._help = html_line(grey(permissiontext.HELP))
         self._help.layout.display = "none"
         self._is_help_shown = False
         self._editor: RuleEditor | None = None
@@ -83,13 +84,13 @@ class PermissionCard:
         if answer.kind != "deny":
             return answer
         await asyncio.sleep(REASON_GRACE_S)
-        answer = Answer("deny", self._reason_text())
+        answer = Answer("deny", written(self._reason))
         self._frame.settle(permissiontext.answer_line(self._request, answer))
         return answer
 
     def press(self, answer: Answer) -> None:
         """Answer the question; what comes after the first answer does nothing."""
-        if self._answer.done() or not self._turnstile.admit():
+        if self._answer.done() or not self._debounce.admit():
             return
         self._answer.set_result(answer)
         self._close_editor()
@@ -112,12 +113,8 @@ class PermissionCard:
         self._close_editor()
         self._frame.close()
 
-    def _reason_text(self) -> str:
-        return str(cast("object", self._reason.value)).strip()
-
-    def _on_reason_message(self, _widget: object, content: object, _buffers: object) -> None:
-        event = cast("Mapping[str, object]", content).get("event")
-        if event == "submit" and self._reason_text():
+    def _deny_with_reason(self) -> None:
+        if written(self._reason):
             self.press(Answer("deny"))
 
     def _title(self) -> Box:
@@ -134,7 +131,7 @@ class PermissionCard:
         self._help.layout.display = None if self._is_help_shown else "none"
 
     def _buttons(self, request: PermissionRequest, offer: RuleOffer | None) -> Box:
-        scope = "this very command" if request.action == "execute" else "such calls"
+        scope = "this very command" if request.command else "such calls"
         session = f"Let {scope} run until the kernel is restarted"
         controls = [
             self._pressing("Allow once", "Let this call run", "allow-once", Answer("once")),
@@ -226,7 +223,7 @@ def _facts(request: PermissionRequest) -> list[str]:
     if request.is_outside and not paths:
         lines.append(outside)
     notes = permissiontext.notes_of(request)
-    lines.extend(f'<span style="{GREY}">{escaped(note)}</span>' for note in notes)
+    lines.extend(grey(note) for note in notes)
     if request.cwd is not None:
         home = os.path.expanduser("~")  # noqa: PTH111 - Path.expanduser raises without a home
         where = permissiontext.tilde(request.cwd, home)

@@ -8,8 +8,7 @@ everything else that the model says.
 # ipywidgets carries no types.
 
 import asyncio
-from collections.abc import Mapping
-from typing import Literal, cast
+from typing import Literal
 
 from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
     Box,
@@ -22,9 +21,9 @@ from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
 
 from crush_kernel.kernel import plantext
 from crush_kernel.kernel.cardframe import CardFrame
-from crush_kernel.kernel.turnstile import Turnstile
-from crush_kernel.kernel.widgets import REASON_GRACE_S, button, html_line
-from crush_kernel.tools.plan import Approved, KeepPlanning, Plan, Verdict
+from crush_kernel.kernel.debounce import Debounce
+from crush_kernel.kernel.widgets import REASON_GRACE_S, button, html_line, on_submit, written
+from crush_kernel.tools.present_plan import Approved, KeepPlanning, Plan, PlanAnswer
 
 Pressed = Literal["approve", "accept_edits", "keep"]
 
@@ -34,12 +33,12 @@ class PlanCard:
 
     Args:
         plan: what is to be approved, without secrets.
-        turnstile: lets presses through.
+        debounce: lets presses through.
     """
 
-    def __init__(self, plan: Plan, turnstile: Turnstile) -> None:
+    def __init__(self, plan: Plan, debounce: Debounce) -> None:
         self.fallback = plantext.waiting(plan)
-        self._turnstile = turnstile
+        self._debounce = debounce
         self._pressed: asyncio.Future[Pressed] = asyncio.get_running_loop().create_future()
         self._words = Text(
             placeholder="what to change, or to add (optional)",
@@ -47,7 +46,7 @@ class PlanCard:
             tooltip="What to change, or to add; Enter keeps planning",
         )
         self._words.add_class("crush-reason")
-        self._words.on_msg(self._on_message)
+        on_submit(self._words, self._keep_planning)
         shown = Output(layout=Layout(width="100%", max_height="36em", overflow="auto"))
         shown.outputs = (
             {
@@ -66,19 +65,19 @@ class PlanCard:
         """The widget."""
         return self._frame.box
 
-    async def answer(self) -> Verdict:
+    async def answer(self) -> PlanAnswer:
         """Return what the user presses. Cancelling leaves the buttons without effect."""
         pressed = await self._pressed
         # Letters may come a moment after the click.
         await asyncio.sleep(REASON_GRACE_S)
-        words = str(cast("object", self._words.value)).strip()
+        words = written(self._words)
         if pressed == "keep":
             return KeepPlanning(words)
         return Approved(accepts_edits=pressed == "accept_edits", words=words)
 
     def press(self, what: Pressed) -> None:
         """Answer; what comes after the first answer does nothing."""
-        if not self._pressed.done() and self._turnstile.admit():
+        if not self._pressed.done() and self._debounce.admit():
             self._pressed.set_result(what)
             self._frame.settle(plantext.SETTLED[what])
 
@@ -93,9 +92,8 @@ class PlanCard:
         self._pressed.cancel()
         self._frame.close()
 
-    def _on_message(self, _widget: object, content: object, _buffers: object) -> None:
-        event = cast("Mapping[str, object]", content).get("event")
-        if event == "submit" and str(cast("object", self._words.value)).strip():
+    def _keep_planning(self) -> None:
+        if written(self._words):
             self.press("keep")
 
     def _buttons(self) -> Box:

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from crush_kernel.kernel.markdown import neutralize, visible
 from crush_kernel.kernel.render import Rendered
-from crush_kernel.tools.plan import Approved, KeepPlanning, Plan, Verdict
+from crush_kernel.tools.present_plan import Approved, KeepPlanning, Plan, PlanAnswer
 
 TITLE: Final = "Approve this plan?"
 PROMPT: Final = (
@@ -38,7 +38,7 @@ def lines(given: Plan) -> Iterator[str]:
     yield from (f"  {line}" for line in visible(given.text).split("\n"))
 
 
-def verdict_in(line: str) -> Verdict:
+def verdict_in(line: str) -> PlanAnswer:
     """Return what `line` says to a plan; whatever is no clear yes keeps planning."""
     line = line.strip()
     word, _, rest = line.partition(" ")

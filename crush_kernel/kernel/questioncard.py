@@ -8,7 +8,7 @@ answer: what is pressed after that does nothing.
 # ipywidgets carries no types.
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, cast
 
 from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
@@ -25,9 +25,18 @@ from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
 
 from crush_kernel.kernel import questiontext
 from crush_kernel.kernel.cardframe import CardFrame
+from crush_kernel.kernel.debounce import Debounce
 from crush_kernel.kernel.markdown import visible
-from crush_kernel.kernel.turnstile import Turnstile
-from crush_kernel.kernel.widgets import GREY, REASON_GRACE_S, button, escaped, html_line
+from crush_kernel.kernel.widgets import (
+    GREY,
+    REASON_GRACE_S,
+    button,
+    escaped,
+    grey,
+    html_line,
+    on_submit,
+    written,
+)
 from crush_kernel.tools.question import (
     DISMISSED,
     Answered,
@@ -46,11 +55,11 @@ class QuestionCard:
 
     Args:
         form: what is asked.
-        turnstile: lets presses through.
+        debounce: lets presses through.
     """
 
-    def __init__(self, form: QuestionForm, turnstile: Turnstile) -> None:
-        self._turnstile = turnstile
+    def __init__(self, form: QuestionForm, debounce: Debounce) -> None:
+        self._debounce = debounce
         self.fallback = questiontext.waiting(form)
         self._pressed: asyncio.Future[Pressed] = asyncio.get_running_loop().create_future()
         self._is_proposal = len(form.questions) == 1 and form.questions[0].type == "yes_no"
@@ -58,7 +67,7 @@ class QuestionCard:
             _Field(question, has_buttons=self._is_proposal) for question in form.questions
         ]
         for each in self._fields if len(self._fields) == 1 else ():
-            each.words.on_msg(self._on_message)
+            on_submit(each.words, self._send_words)
         self._frame = CardFrame(
             [*_heading(form), *(each.box for each in self._fields)], self._buttons()
         )
@@ -81,7 +90,7 @@ class QuestionCard:
 
     def press(self, what: Pressed) -> None:
         """Answer the form; what comes after the first answer does nothing."""
-        if not self._pressed.done() and self._turnstile.admit():
+        if not self._pressed.done() and self._debounce.admit():
             self._pressed.set_result(what)
             self._frame.settle("dismissed" if what == "dismiss" else "answered")
 
@@ -96,9 +105,8 @@ class QuestionCard:
         self._pressed.cancel()
         self._frame.close()
 
-    def _on_message(self, _widget: object, content: object, _buffers: object) -> None:
-        event = cast("Mapping[str, object]", content).get("event")
-        if event == "submit" and self._fields[0].has_words:
+    def _send_words(self) -> None:
+        if self._fields[0].has_words:
             self.press("send")
 
     def _buttons(self) -> Box:
@@ -148,7 +156,7 @@ class _Field:
         return Given(chosen=chosen, text=self._text())
 
     def _text(self) -> str:
-        return str(cast("object", self.words.value)).strip()
+        return written(self.words)
 
     def _places(self) -> list[int]:
         """Return which choices are marked, from 0."""
@@ -179,7 +187,7 @@ def _heading(form: QuestionForm) -> list[Widget]:
     title = form.title or f"{len(form.questions)} questions"
     lines = [html_line(f"<b>{escaped(title)}</b>")]
     if form.description:
-        lines.append(html_line(f'<span style="{GREY}">{escaped(form.description)}</span>'))
+        lines.append(html_line(grey(form.description)))
     return [*lines]
 
 

@@ -21,7 +21,7 @@ from ipywidgets import (  # pyright: ignore[reportMissingTypeStubs]
 from crush_kernel.config.ruletexts import RuleScope
 from crush_kernel.kernel.cardframe import chip
 from crush_kernel.kernel.ruleoffer import RuleOffer, rules_in
-from crush_kernel.kernel.widgets import GREY, REASON_GRACE_S, button, escaped, html_line
+from crush_kernel.kernel.widgets import REASON_GRACE_S, button, escaped, grey, html_line
 from crush_kernel.permissions.gate import Answer
 
 _SCOPES: tuple[tuple[str, RuleScope], ...] = (
@@ -70,11 +70,11 @@ class RuleEditor:
         leaving.on_click(lambda _: cancel())
         self.box = VBox(
             [
-                html_line(f'<span style="{GREY}">Always allow, as one rule a line:</span>'),
+                html_line(grey("Always allow, as one rule a line:")),
                 self._text,
                 self._problem,
                 VBox(
-                    [html_line(f'<span style="{GREY}">Where it holds:</span>'), self._scope],
+                    [html_line(grey("Where it holds:")), self._scope],
                     layout=Layout(width="100%", flex="0 0 auto"),
                 ),
                 HBox([saving, leaving], layout=Layout(width="100%", margin="6px 0 0 0")),
@@ -102,7 +102,7 @@ class RuleEditor:
         if problem:
             said = f'<span role="alert">{chip("not saved", "failed")} {escaped(problem)}</span>'
         else:
-            said = f'<span style="{GREY}">{escaped(_HINT)}</span>'
+            said = grey(_HINT)
         if self._problem.value != said:
             self._problem.value = said
         return bool(problem)

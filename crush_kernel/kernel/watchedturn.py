@@ -38,7 +38,7 @@ from crush_kernel.permissions.policy import Policy
 from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.providers.base import ModelInfo
 from crush_kernel.runtime import Runtime
-from crush_kernel.tools.plan import Plan, Unreviewed, Verdict
+from crush_kernel.tools.present_plan import Plan, PlanAnswer, Unreviewed
 from crush_kernel.tools.question import Answered, Nobody, QuestionForm, Unanswered
 from crush_kernel.wording import counted
 
@@ -71,7 +71,7 @@ class MainAsker:
         clean = self.redactor.redact
         return Answered(tuple(replace(each, text=clean(each.text)) for each in reply.given))
 
-    async def review_plan(self, plan: Plan) -> Verdict:
+    async def review_plan(self, plan: Plan) -> PlanAnswer:
         """Show `plan` in the running cell and return what is said to it. Engine thread."""
         shown = replace(plan, text=self.redactor.redact(plan.text))
         verdict = await call_main(self.loop, partial(self.display.review_plan, shown))

@@ -145,7 +145,7 @@ class SteeringBox:
             tooltip="Add a message to this turn; Enter sends it",
         )
         self._text.add_class("crush-steer")
-        self._text.on_msg(self._on_message)
+        on_submit(self._text, self.send)
         self._send = button("Send", "Send the message to this turn", "crush-steer-send")
         # The front end sends letters one at a time but clicks at once.
         self._send.on_click(
@@ -156,18 +156,13 @@ class SteeringBox:
 
     def send(self) -> None:
         """Say what was typed, if anything, and empty the line."""
-        text = str(cast("object", self._text.value)).strip()
-        if text:
+        if text := written(self._text):
             self._text.value = ""
             self._say(text)
 
     def close(self) -> None:
         """Remove the box and all its models; safe to repeat."""
         close_tree(self.box)
-
-    def _on_message(self, _widget: object, content: object, _buffers: object) -> None:
-        if cast("Mapping[str, object]", content).get("event") == "submit":
-            self.send()
 
 
 class WaitingCard(Protocol):
@@ -232,6 +227,26 @@ def html_line(value: str) -> HTML:
     widget = HTML(value, layout=Layout(width="100%", margin="0", height="auto"))
     widget.add_class("crush-text")
     return widget
+
+
+def grey(text: str) -> str:
+    """Return `text` as HTML that shows it in grey."""
+    return f'<span style="{GREY}">{escaped(text)}</span>'
+
+
+def on_submit(line: Widget, call: Callable[[], None]) -> None:
+    """Have `call` called when a person presses Enter in `line`."""
+
+    def heard(_widget: object, content: object, _buffers: object) -> None:
+        if cast("Mapping[str, object]", content).get("event") == "submit":
+            call()
+
+    line.on_msg(heard)
+
+
+def written(line: Widget) -> str:
+    """Return what a person has written into `line`, without blanks around it."""
+    return str(cast("object", getattr(line, "value", ""))).strip()
 
 
 def button(label: str, tooltip: str, css_class: str) -> Button:

@@ -25,7 +25,7 @@ from crush_kernel.permissions.decision import (
     no_bounds,
 )
 from crush_kernel.permissions.policy import Policy
-from crush_kernel.permissions.request import Grant, PermissionRequest
+from crush_kernel.permissions.request import BE_USED, Grant, PermissionRequest
 
 logger = logging.getLogger(__name__)
 
@@ -143,7 +143,7 @@ class Gate:
 
     def refuses_tool(self, tool: str) -> bool:
         """Return whether a rule is against `tool` whatever it would do."""
-        return bool(self._policy.denies(PermissionRequest("", tool, "use", "be used")))
+        return bool(self._policy.denies(PermissionRequest("", tool, "use", BE_USED)))
 
     async def settle(
         self,

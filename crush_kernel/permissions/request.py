@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 Action = Literal["use", "read", "list", "write", "execute", "fetch"]
 """`use` touches nothing but the conversation: a list of what is to do, a question."""
+
+
+BE_USED: Final = "be used"
+"""The title of a request for a tool as a whole, whatever it would do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 What is approved is that the work begins; each step of it is still permitted like any other.
 """
 
-from typing import Annotated, Final, Protocol
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, Protocol
 
 from pydantic import Field, StringConstraints
 
@@ -12,7 +13,6 @@ from crush_kernel.errors import ToolError
 from crush_kernel.permissions.decision import Allow, Deny
 from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
-from crush_kernel.tools.plan import Approved, KeepPlanning, Plan, PlanReviewer, Unreviewed
 from crush_kernel.wording import clipped
 
 MAX_PLAN_CHARS: Final = 20_000
@@ -30,6 +30,54 @@ NOBODY: Final = (
     "stands in the notebook. Change nothing and end your turn now; say that the plan waits for "
     "approval, and that the cell can be run again where someone can answer, or in another mode."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the model means to do."""
+
+    call_id: str
+    text: str
+    """Markdown, as the model wrote it: make it safe before it is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """The work may begin."""
+
+    accepts_edits: bool
+    """Whether edits inside the project need no question from now on."""
+    words: str = ""
+    """What the user has to add."""
+    kind: Literal["approved"] = "approved"
+
+
+@dataclass(frozen=True, slots=True)
+class KeepPlanning:
+    """The work may not begin yet."""
+
+    words: str = ""
+    """What is to be different."""
+    kind: Literal["keep_planning"] = "keep_planning"
+
+
+@dataclass(frozen=True, slots=True)
+class Unreviewed:
+    """Nobody is there to say anything."""
+
+    kind: Literal["unreviewed"] = "unreviewed"
+
+
+PlanAnswer = Approved | KeepPlanning | Unreviewed
+"""What a person says to a plan."""
+
+
+class PlanReviewer(Protocol):
+    """Someone who shows a plan and returns what is said to it."""
+
+    async def review_plan(self, plan: Plan) -> PlanAnswer:
+        """Return what comes of `plan`; cancelling withdraws it."""
+        ...
 
 
 class Modes(Protocol):

@@ -23,7 +23,7 @@ from pydantic import (
 
 from crush_kernel.errors import ToolError
 from crush_kernel.tools.base import Arguments, Tool, ToolContext, ToolOutput, description_of
-from crush_kernel.tools.plan import Plan, PlanReviewer, Unreviewed, Verdict
+from crush_kernel.tools.present_plan import Plan, PlanAnswer, PlanReviewer, Unreviewed
 from crush_kernel.wording import clipped
 
 MAX_QUESTIONS: Final = 5
@@ -119,7 +119,7 @@ class Person(Questioner, PlanReviewer, Protocol):
 class Nobody:
     """The policy where nobody can answer."""
 
-    async def review_plan(self, plan: Plan) -> Verdict:  # noqa: ARG002 - a `PlanReviewer`
+    async def review_plan(self, plan: Plan) -> PlanAnswer:  # noqa: ARG002 - a `PlanReviewer`
         """Say at once that there is nobody."""
         return Unreviewed()
 
@@ -150,7 +150,7 @@ class QuestionDesk:
         """Have the present person ask."""
         return await self._person.ask_questions(form)
 
-    async def review_plan(self, plan: Plan) -> Verdict:
+    async def review_plan(self, plan: Plan) -> PlanAnswer:
         """Have the present person review `plan`."""
         return await self._person.review_plan(plan)
 

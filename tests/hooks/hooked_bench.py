@@ -10,10 +10,10 @@ from crush_kernel.agent.agent import Agent, Watcher
 from crush_kernel.agent.events import Event, HookTold, PermissionSettled
 from crush_kernel.config.hooks import Hook, HookEvent
 from crush_kernel.history.conversation import CellRun
-from crush_kernel.hooks.names import Concerned
+from crush_kernel.hooks.matcher import MatchedHook
 from crush_kernel.hooks.outcome import Outcome
 from crush_kernel.hooks.payload import ToolAnswer, ToolUse
-from crush_kernel.hooks.verdict import SILENCE, Spoken, Verdict, verdict
+from crush_kernel.hooks.verdict import SILENCE, HookRun, Verdict, verdict
 from crush_kernel.messages import JsonObject, Message, Text, ToolResult
 from crush_kernel.permissions.gate import Answer, Gate
 from crush_kernel.prompt.system import PromptPart, SystemPrompt
@@ -41,7 +41,7 @@ class ScriptedHooks:
     )
     again: list[bool] = field(default_factory=list[bool])
 
-    def concern(self, tool: str) -> bool:
+    def has_any_for(self, tool: str) -> bool:
         return tool in self.pre or tool in self.post
 
     async def before(self, use: ToolUse) -> Verdict:
@@ -72,7 +72,7 @@ class ScriptedHooks:
 
 
 def _verdict(event: HookEvent, said: Outcome, given: JsonObject | None) -> Verdict:
-    return verdict((Spoken(Concerned(Hook(event, "h.sh"), "x"), said),), given)
+    return verdict((HookRun(MatchedHook(Hook(event, "h.sh"), "x"), said),), given)
 
 
 @dataclass

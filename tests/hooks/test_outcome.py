@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crush_kernel.config.hooks import FailPolicy, Hook, HookEvent
-from crush_kernel.hooks.outcome import MAX_SAID_BYTES, Outcome, Ran, outcome
+from crush_kernel.hooks.outcome import MAX_SAID_BYTES, HookExit, Outcome, outcome
 
 OPEN = Hook("PreToolUse", "hook")
 
 
 def said(printed: object, event: HookEvent = "PreToolUse") -> Outcome:
     text = printed if isinstance(printed, str) else json.dumps(printed)
-    return outcome(Hook(event, "hook"), Ran(stdout=text.encode()))
+    return outcome(Hook(event, "hook"), HookExit(stdout=text.encode()))
 
 
 def inner(**fields: object) -> dict[str, object]:
@@ -24,24 +24,33 @@ def inner(**fields: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("ran", "expected"),
     [
-        pytest.param(Ran(), Outcome(), id="silent"),
-        pytest.param(Ran(stdout=b" \n"), Outcome(), id="blank"),
-        pytest.param(Ran(stdout=b"checked 3 files"), Outcome(), id="words"),
-        pytest.param(Ran(stdout=b"[1]"), Outcome(), id="a list"),
-        pytest.param(Ran(stdout=b"\xff\xfe"), Outcome(), id="no UTF-8"),
-        pytest.param(Ran(stderr=b"a log"), Outcome(), id="stderr only"),
-        pytest.param(Ran(2, b"", b" not here \n"), Outcome("deny", "not here"), id="exit 2"),
+        pytest.param(HookExit(), Outcome(), id="silent"),
+        pytest.param(HookExit(stdout=b" \n"), Outcome(), id="blank"),
         pytest.param(
-            Ran(2, b'{"decision": "allow"}', b"no"), Outcome("deny", "no"), id="exit 2, and JSON"
+            HookExit(stdout=b'\xef\xbb\xbf{"decision": "deny"}'),
+            Outcome("deny"),
+            id="a mark before",
         ),
-        pytest.param(Ran(2), Outcome("deny", "the hook gave no reason"), id="exit 2, no reason"),
-        pytest.param(Ran(2, b"", b"\xff"), Outcome("deny", "\ufffd"), id="exit 2, no UTF-8"),
+        pytest.param(HookExit(stdout=b"checked 3 files"), Outcome(), id="words"),
+        pytest.param(HookExit(stdout=b"[1]"), Outcome(), id="a list"),
+        pytest.param(HookExit(stdout=b"\xff\xfe"), Outcome(), id="no UTF-8"),
+        pytest.param(HookExit(stderr=b"a log"), Outcome(), id="stderr only"),
+        pytest.param(HookExit(2, b"", b" not here \n"), Outcome("deny", "not here"), id="exit 2"),
         pytest.param(
-            Ran(49, b"", b"over"), Outcome("deny", "over", is_halt=True), id="exit 49 halts"
+            HookExit(2, b'{"decision": "allow"}', b"no"),
+            Outcome("deny", "no"),
+            id="exit 2, and JSON",
+        ),
+        pytest.param(
+            HookExit(2), Outcome("deny", "the hook gave no reason"), id="exit 2, no reason"
+        ),
+        pytest.param(HookExit(2, b"", b"\xff"), Outcome("deny", "\ufffd"), id="exit 2, no UTF-8"),
+        pytest.param(
+            HookExit(49, b"", b"over"), Outcome("deny", "over", is_halt=True), id="exit 49 halts"
         ),
     ],
 )
-def test_exit_codes(ran: Ran, expected: Outcome) -> None:
+def test_exit_codes(ran: HookExit, expected: Outcome) -> None:
     assert outcome(OPEN, ran) == expected
 
 
@@ -108,16 +117,31 @@ def test_json_in_either_form(printed: object, expected: Outcome) -> None:
 @pytest.mark.parametrize(
     ("ran", "why"),
     [
-        pytest.param(Ran(1, b"", b"Traceback"), "exit 1, Traceback", id="exit 1"),
-        pytest.param(Ran(127), "exit 127", id="no such program"),
-        pytest.param(Ran(143, trouble="it took longer than 3 s"), "longer than 3 s", id="slow"),
-        pytest.param(Ran(stdout=b'{"decision": 3}'), "`decision`", id="a number as decision"),
-        pytest.param(Ran(stdout=b'{"halt": "yes"}'), "`halt`", id="text as halt"),
-        pytest.param(Ran(stdout=b'{"version": true}'), "`version`", id="true as version"),
+        pytest.param(HookExit(1, b"", b"Traceback"), "exit 1, Traceback", id="exit 1"),
+        pytest.param(HookExit(127), "exit 127", id="no such program"),
         pytest.param(
-            Ran(stdout=b'{"hookSpecificOutput": []}'), "`hookSpecificOutput`", id="a list inside"
+            HookExit(143, trouble="it took longer than 3 s"), "longer than 3 s", id="slow"
         ),
-        pytest.param(Ran(stdout=b'{"updated_input": 3}'), "new input", id="a number as input"),
+        pytest.param(HookExit(stdout=b'{"decision": 3}'), "`decision`", id="a number as decision"),
+        pytest.param(HookExit(stdout=b'{"halt": "yes"}'), "`halt`", id="text as halt"),
+        pytest.param(HookExit(stdout=b'{"version": true}'), "`version`", id="true as version"),
+        pytest.param(
+            HookExit(stdout=b'{"hookSpecificOutput": []}'),
+            "`hookSpecificOutput`",
+            id="a list inside",
+        ),
+        pytest.param(HookExit(stdout=b'{"updated_input": 3}'), "new input", id="a number as input"),
+        pytest.param(HookExit(stdout=b'{"decision": "deny",}'), "begins like JSON", id="a comma"),
+        pytest.param(HookExit(stdout=b'{"decision": "deny"'), "begins like JSON", id="cut off"),
+        pytest.param(HookExit(stdout=b"{'decision': 'deny'}"), "begins like JSON", id="Python's"),
+        pytest.param(HookExit(stdout=b'{"a": 1}\n{"a": 1}'), "begins like JSON", id="two objects"),
+        pytest.param(
+            HookExit(stdout=b'{"decision": "deny"} ok'), "begins like JSON", id="words behind"
+        ),
+        pytest.param(HookExit(stdout=b'{"version": 1e999}'), "begins like JSON", id="no number"),
+        pytest.param(
+            HookExit(stdout=b'{"a":' * 100_000 + b"1" + b"}" * 100_000), "JSON", id="without end"
+        ),
     ],
 )
 @pytest.mark.parametrize(
@@ -131,7 +155,7 @@ def test_json_in_either_form(printed: object, expected: Outcome) -> None:
     ],
 )
 def test_a_hook_that_fails_has_no_opinion_unless_it_fails_closed(
-    ran: Ran, why: str, *, event: HookEvent, fail: FailPolicy, opinion: str | None
+    ran: HookExit, why: str, *, event: HookEvent, fail: FailPolicy, opinion: str | None
 ) -> None:
     found = outcome(Hook(event, "hook", fail=fail), ran)
     assert found.opinion == opinion
@@ -180,9 +204,23 @@ OBJECTS = st.dictionaries(FIELDS, JSON | st.dictionaries(FIELDS, JSON)).map(json
 def test_nothing_that_a_hook_prints_makes_hearing_it_fail(
     code: int, stdout: bytes, stderr: bytes, fail: FailPolicy
 ) -> None:
-    found = outcome(Hook("PreToolUse", "hook", fail=fail), Ran(code, stdout, stderr))
+    found = outcome(Hook("PreToolUse", "hook", fail=fail), HookExit(code, stdout, stderr))
     if code in (2, 49):
         assert found.opinion == "deny"
         assert found.reason
     if code not in (0, 2, 49):
         assert found.opinion == ("deny" if fail == "closed" else None)
+
+
+@pytest.mark.parametrize("fail", ["open", "closed"])
+def test_a_call_is_not_allowed_whose_new_input_cannot_be_read(fail: FailPolicy) -> None:
+    printed = json.dumps({"decision": "allow", "updated_input": ["rm"]}).encode()
+    found = outcome(Hook("PreToolUse", "hook", fail=fail), HookExit(stdout=printed))
+
+    assert found.opinion == ("deny" if fail == "closed" else None)
+    assert "new input" in found.failure
+
+
+def test_a_turn_ends_also_if_the_new_input_cannot_be_read() -> None:
+    assert said({"halt": True, "updated_input": 3}).is_halt
+    assert said({"continue": False, "stopReason": "r", "updated_input": 3}).reason == "r"

@@ -130,7 +130,7 @@ async def test_a_folder_that_is_gone_is_a_failure_of_the_hook(
 ) -> None:
     said = await before(environ, tmp_path / "gone", pre("true"))
     assert said.decision is None
-    assert "gone" in said.spoken[0].outcome.failure
+    assert "gone" in said.runs[0].outcome.failure
 
 
 async def test_input_that_cannot_be_written_down_is_a_failure_of_the_hook(
@@ -181,10 +181,10 @@ async def test_other_hooks_count_from_the_next_event_on(
 ) -> None:
     async with Shell(environ) as shell:
         hooks = hooks_in(shell, tmp_path, pre("exit 2"))
-        assert hooks.concern("bash")
+        assert hooks.has_any_for("bash")
         hooks.hooks = ()
-        assert not hooks.concern("bash")
-        assert (await hooks.before(USE)).spoken == ()
+        assert not hooks.has_any_for("bash")
+        assert (await hooks.before(USE)).runs == ()
 
 
 async def test_a_shell_that_cannot_run_anything_is_a_failure_of_the_hook(tmp_path: Path) -> None:

@@ -5,16 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crush_kernel.config.hooks import Hook
-from crush_kernel.hooks.names import Concerned
+from crush_kernel.hooks.matcher import MatchedHook
 from crush_kernel.hooks.outcome import Opinion, Outcome
-from crush_kernel.hooks.telling import facts_of, lines
-from crush_kernel.hooks.verdict import SILENCE, Spoken, Verdict, verdict
+from crush_kernel.hooks.report import facts_of, lines
+from crush_kernel.hooks.verdict import SILENCE, HookRun, Verdict, verdict
 from crush_kernel.messages import JsonObject
 
 
 def together(*said: Outcome, given_input: JsonObject | None = None) -> Verdict:
     spoken = tuple(
-        Spoken(Concerned(Hook("PreToolUse", f"h{number}"), "bash"), each)
+        HookRun(MatchedHook(Hook("PreToolUse", f"h{number}"), "bash"), each)
         for number, each in enumerate(said)
     )
     return verdict(spoken, given_input)

@@ -30,9 +30,9 @@ from crush_kernel.agent.events import (
 )
 from crush_kernel.errors import Overloaded
 from crush_kernel.kernel import slots
+from crush_kernel.kernel.debounce import REST_S
 from crush_kernel.kernel.display import TurnDisplay
 from crush_kernel.kernel.permissiontext import UNREAD
-from crush_kernel.kernel.turnstile import REST_S
 from crush_kernel.messages import Media, ToolResult, Usage
 from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.request import PermissionRequest

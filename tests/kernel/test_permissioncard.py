@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crush_kernel.kernel import permissiontext
+from crush_kernel.kernel.debounce import REST_S, Debounce
 from crush_kernel.kernel.permissioncard import PermissionCard
 from crush_kernel.kernel.render import Row
 from crush_kernel.kernel.ruleoffer import RuleOffer
-from crush_kernel.kernel.turnstile import REST_S, Turnstile
 from crush_kernel.kernel.widgets import LiveCard
 from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
@@ -48,7 +48,7 @@ OFFER = RuleOffer(("bash(pytest:*)",), problem)
 
 
 def card_for(request: PermissionRequest, offer: RuleOffer | None = None) -> PermissionCard:
-    return PermissionCard(request, offer, Turnstile(lambda: 0.0))
+    return PermissionCard(request, offer, Debounce(lambda: 0.0))
 
 
 def request(**fields: Any) -> PermissionRequest:  # noqa: ANN401 - any field
@@ -192,12 +192,21 @@ async def test_nothing_in_a_card_is_raw_html() -> None:
 async def test_a_long_diff_shows_twelve_lines_and_then_all() -> None:
     card = card_for(request(action="write", tool="edit", title="edit f", diff=DIFF))
     shown = texts(card.box)
-    assert shown.count("\n ") == 12 - 5
+    assert "a/f" not in shown
+    assert shown.count("\n ") == 12 - 3
     button = with_class("crush-show-all")[0]
-    assert button.description == "Show all 35 lines"
+    assert button.description == "Show all 33 lines"
     button.click()
     assert "\n 29" in texts(card.box)
     assert button.layout.display == "none"
+    card.close()
+
+
+@pytest.mark.parametrize(("count", "is_folded"), [(15, False), (16, True)])
+async def test_no_button_stands_where_a_few_lines_would(count: int, *, is_folded: bool) -> None:
+    diff = "\n".join(f"+{n}" for n in range(count))
+    card = card_for(request(action="write", tool="edit", title="edit f", diff=diff))
+    assert bool(with_class("crush-show-all")) is is_folded
     card.close()
 
 
@@ -421,8 +430,8 @@ async def test_one_line_takes_the_place_of_the_buttons(css_class: str, line: str
 
 async def test_while_another_answer_rests_no_press_counts() -> None:
     now = [0.0]
-    turnstile = Turnstile(lambda: now[0])
-    first, second = (PermissionCard(request(), OFFER, turnstile) for _ in range(2))
+    debounce = Debounce(lambda: now[0])
+    first, second = (PermissionCard(request(), OFFER, debounce) for _ in range(2))
     one, other = with_class("crush-allow-once")
     one.click()
     other.click()

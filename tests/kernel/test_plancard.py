@@ -11,9 +11,9 @@ import anyio
 import pytest
 
 from crush_kernel.kernel import plantext
+from crush_kernel.kernel.debounce import Debounce
 from crush_kernel.kernel.plancard import PlanCard
-from crush_kernel.kernel.turnstile import Turnstile
-from crush_kernel.tools.plan import Approved, KeepPlanning, Plan, Verdict
+from crush_kernel.tools.present_plan import Approved, KeepPlanning, Plan, PlanAnswer
 from tests.kernel.widget_models import open_models, send, texts, with_class
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ def no_model_stays_open() -> Iterator[None]:
 
 
 def card() -> PlanCard:
-    return PlanCard(PLAN, Turnstile(lambda: 0.0))
+    return PlanCard(PLAN, Debounce(lambda: 0.0))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def card() -> PlanCard:
     ],
 )
 async def test_each_button_gives_its_verdict_with_the_words(
-    css_class: str, verdict: Verdict
+    css_class: str, verdict: PlanAnswer
 ) -> None:
     shown = card()
     with_class(css_class)[0].click()
@@ -101,7 +101,7 @@ async def test_a_withdrawn_plan_is_dead() -> None:
         pytest.param("", KeepPlanning(), id="nothing"),
     ],
 )
-def test_a_line_says_what_is_meant_with_the_plan(line: str, verdict: Verdict) -> None:
+def test_a_line_says_what_is_meant_with_the_plan(line: str, verdict: PlanAnswer) -> None:
     assert plantext.verdict_in(line) == verdict
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
+from crush_kernel.kernel.debounce import Debounce
 from crush_kernel.kernel.questioncard import QuestionCard
-from crush_kernel.kernel.turnstile import Turnstile
 from crush_kernel.tools.question import (
     DISMISSED,
     Answered,
@@ -44,7 +44,7 @@ def form(*kinds: QuestionType) -> QuestionForm:
 
 
 def card_for(*kinds: QuestionType) -> QuestionCard:
-    return QuestionCard(form(*kinds), Turnstile(lambda: 0.0))
+    return QuestionCard(form(*kinds), Debounce(lambda: 0.0))
 
 
 async def answered(card: QuestionCard) -> Answered | Unanswered:
@@ -138,7 +138,7 @@ async def test_what_the_model_wrote_is_text_and_never_html() -> None:
         "multi_choice", hostile, hostile, hostile, (Choice("a", hostile), Choice("b", "B"))
     )
     hostile_form = QuestionForm("c1", (question, question), hostile, hostile)
-    card = QuestionCard(hostile_form, Turnstile(lambda: 0.0))
+    card = QuestionCard(hostile_form, Debounce(lambda: 0.0))
     shown = "\n".join(texts(each) for each in with_class("crush-text"))
     assert "<img" not in shown
     assert "&lt;img" in shown

@@ -12,11 +12,15 @@ from crush_kernel.permissions.decision import Allow, Deny
 from crush_kernel.permissions.gate import Gate
 from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.tools.base import ToolOutput
-from crush_kernel.tools.plan import Approved, KeepPlanning, Plan, Unreviewed, Verdict
 from crush_kernel.tools.present_plan import (
     MAX_PLAN_CHARS,
     NOBODY_TO_APPROVE,
+    Approved,
+    KeepPlanning,
+    Plan,
+    PlanAnswer,
     PresentPlanArguments,
+    Unreviewed,
     present_plan_tool,
 )
 from crush_kernel.tools.question import Nobody, QuestionDesk
@@ -31,13 +35,13 @@ PLAN = "\n## Round once\n\n1. edit price.py"
 class Reviewer:
     """A person who says what was written before."""
 
-    verdict: Verdict
+    verdict: PlanAnswer
     gate: Gate
     becomes: PermissionMode | None = None
     """What the mode is changed to meanwhile."""
     seen: list[Plan] = field(default_factory=list[Plan])
 
-    async def review_plan(self, plan: Plan) -> Verdict:
+    async def review_plan(self, plan: Plan) -> PlanAnswer:
         await anyio.lowlevel.checkpoint()
         self.seen.append(plan)
         if self.becomes is not None:
@@ -46,7 +50,7 @@ class Reviewer:
 
 
 async def present(
-    verdict: Verdict,
+    verdict: PlanAnswer,
     mode: PermissionMode = "plan",
     *,
     becomes: PermissionMode | None = None,
@@ -72,7 +76,9 @@ async def present(
         pytest.param(Unreviewed(), Deny(NOBODY_TO_APPROVE, "denied", "nobody"), id="nobody"),
     ],
 )
-async def test_who_has_decided_about_a_plan_is_kept(verdict: Verdict, word: Allow | Deny) -> None:
+async def test_who_has_decided_about_a_plan_is_kept(
+    verdict: PlanAnswer, word: Allow | Deny
+) -> None:
     kept: list[tuple[PermissionRequest, Allow | Deny]] = []
     gate = Gate("plan")
     tool = present_plan_tool(Reviewer(verdict, gate), gate)
@@ -132,7 +138,7 @@ async def test_who_has_decided_about_a_plan_is_kept(verdict: Verdict, word: Allo
     ],
 )
 async def test_what_is_said_to_a_plan_counts(
-    verdict: Verdict, mode: PermissionMode, text: str, summary: str
+    verdict: PlanAnswer, mode: PermissionMode, text: str, summary: str
 ) -> None:
     output, reviewer = await present(verdict)
     assert reviewer.gate.mode == mode
@@ -160,7 +166,7 @@ async def test_stopping_while_the_plan_is_shown_leaves_plan_mode_on() -> None:
     is_shown = anyio.Event()
 
     class Slow:
-        async def review_plan(self, plan: Plan) -> Verdict:
+        async def review_plan(self, plan: Plan) -> PlanAnswer:
             is_shown.set()
             await anyio.sleep_forever()
             raise AssertionError(plan)
@@ -184,7 +190,7 @@ async def test_the_desk_has_a_plan_reviewed_by_who_is_there() -> None:
     assert await desk.review_plan(plan) == Unreviewed()
 
     class Person(Nobody):
-        async def review_plan(self, plan: Plan) -> Verdict:  # noqa: ARG002 - a `Person`
+        async def review_plan(self, plan: Plan) -> PlanAnswer:  # noqa: ARG002 - a `Person`
             return KeepPlanning("why?")
 
     with desk.manned(Person()):

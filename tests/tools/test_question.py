@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from crush_kernel.errors import ToolError
 from crush_kernel.tools.base import ToolOutput
-from crush_kernel.tools.plan import Plan, Verdict
+from crush_kernel.tools.present_plan import Plan, PlanAnswer
 from crush_kernel.tools.question import (
     DISMISSED,
     MAX_ANSWER_CHARS,
@@ -41,7 +41,7 @@ class Scripted:
         self.forms.append(form)
         return self.reply
 
-    async def review_plan(self, plan: Plan) -> Verdict:
+    async def review_plan(self, plan: Plan) -> PlanAnswer:
         raise AssertionError(plan)
 
 

@@ -8,7 +8,7 @@ REST_S = 0.5
 
 
 @dataclass(slots=True)
-class Turnstile:
+class Debounce:
     """Stands before the buttons of all questions of one turn."""
 
     clock: Callable[[], float]

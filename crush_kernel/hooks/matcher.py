@@ -37,7 +37,7 @@ _PLAIN: Final = re.compile(r"[\w|]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Concerned:
+class MatchedHook:
     """A hook that a tool concerns."""
 
     hook: Hook
@@ -46,10 +46,10 @@ class Concerned:
 
 
 @lru_cache(maxsize=256)
-def concerned(hooks: tuple[Hook, ...], tool: str) -> tuple[Concerned, ...]:
+def matched_hooks(hooks: tuple[Hook, ...], tool: str) -> tuple[MatchedHook, ...]:
     """Return those of `hooks` whose matcher fits `tool`, in their order."""
     named = ((hook, _told_name(hook, tool)) for hook in hooks)
-    return tuple(Concerned(hook, name) for hook, name in named if name)
+    return tuple(MatchedHook(hook, name) for hook, name in named if name)
 
 
 def _told_name(hook: Hook, tool: str) -> str:

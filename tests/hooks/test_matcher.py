@@ -3,13 +3,13 @@
 import pytest
 
 from crush_kernel.config.hooks import Hook
-from crush_kernel.hooks.names import concerned
+from crush_kernel.hooks.matcher import matched_hooks
 
 
 def told(matcher: str, tool: str, *, is_nested: bool = False) -> str | None:
     """Return by which name a hook is told of a call of `tool`, `None` if it is not."""
     hook = Hook("PreToolUse", "true", matcher, is_nested=is_nested)
-    return next((each.tool for each in concerned((hook,), tool)), None)
+    return next((each.tool for each in matched_hooks((hook,), tool)), None)
 
 
 @pytest.mark.parametrize(

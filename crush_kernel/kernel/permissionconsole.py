@@ -28,6 +28,8 @@ def question(request: PermissionRequest) -> Iterator[str]:
     yield from (f"  dangerous: {permissiontext.one_line(each)}" for each in request.dangers)
     paths = permissiontext.outside_paths(request)
     yield from (f"  {permissiontext.OUTSIDE}: {path}" for path in paths)
+    if request.is_outside and not paths:
+        yield f"  {permissiontext.OUTSIDE}"
     yield from (f"  {note}" for note in permissiontext.notes_of(request))
     if request.cwd is not None:
         yield f"  in {permissiontext.one_line(str(request.cwd))}"

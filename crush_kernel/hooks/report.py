@@ -6,7 +6,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from crush_kernel.config.hooks import HookEvent
-from crush_kernel.hooks.verdict import Spoken, Verdict
+from crush_kernel.hooks.verdict import HookRun, Verdict
 from crush_kernel.messages import JsonObject
 from crush_kernel.wording import clipped
 
@@ -28,7 +28,7 @@ def lines(said: Verdict, tool: str = "") -> Iterator[str]:
         said: what hooks have said.
         tool: of what.
     """
-    for each in said.spoken:
+    for each in said.runs:
         for line in _lines(each, tool, is_changed=said.input is not None):
             yield clipped(" ".join(line.split()), MAX_TOLD_CHARS)
 
@@ -46,10 +46,10 @@ def facts_of(
     Source: Crush, hooks, effect on the call.
     """
     facts: dict[str, JsonValue] = {
-        "hook_count": len(said.spoken),
+        "hook_count": len(said.runs),
         "decision": said.decision or "none",
         **_halt(is_halt=said.is_halt, reason=said.reason),
-        "hooks": [_facts_of_one(each) for each in said.spoken],
+        "hooks": [_facts_of_one(each) for each in said.runs],
     }
     if effective is not None:
         facts |= {
@@ -60,8 +60,8 @@ def facts_of(
     return facts
 
 
-def _lines(spoken: Spoken, tool: str, *, is_changed: bool) -> Iterator[str]:
-    said, event, name = spoken.outcome, spoken.concerned.hook.event, f'Hook "{spoken.label}"'
+def _lines(run: HookRun, tool: str, *, is_changed: bool) -> Iterator[str]:
+    said, event, name = run.outcome, run.matched.hook.event, f'Hook "{run.label}"'
     if said.is_halt:
         yield _because(f"{name} ended the turn", said.reason)
     elif said.opinion == "deny":
@@ -82,10 +82,10 @@ def _because(what: str, reason: str) -> str:
     return f"{what}: {reason}" if reason.endswith((".", "!", "?")) else f"{what}: {reason}."
 
 
-def _facts_of_one(spoken: Spoken) -> dict[str, JsonValue]:
-    said, hook = spoken.outcome, spoken.concerned.hook
+def _facts_of_one(run: HookRun) -> dict[str, JsonValue]:
+    said, hook = run.outcome, run.matched.hook
     facts: dict[str, JsonValue] = {
-        "name": spoken.label,
+        "name": run.label,
         "decision": said.opinion or "none",
         **_halt(is_halt=said.is_halt, reason=said.reason),
     }

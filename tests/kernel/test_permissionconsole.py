@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from crush_kernel.kernel import permissionlines
+from crush_kernel.kernel import permissionconsole
 from crush_kernel.permissions.gate import Answer
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
 
@@ -30,7 +30,7 @@ def test_a_question_says_what_where_and_what_is_unusual() -> None:
         notes=("goes on in the background",),
         cwd=Path("/srv"),
     )
-    assert list(permissionlines.question(asked)) == [
+    assert list(permissionconsole.question(asked)) == [
         "bash wants to run",
         "  1  git stash &&   (changes the repository)",
         "  2  cat <<E > o",
@@ -42,6 +42,13 @@ def test_a_question_says_what_where_and_what_is_unusual() -> None:
         "  goes on in the background",
         "  in /srv",
     ]
+
+
+@pytest.mark.parametrize("path", ["/srv/a", "/srv/linked"])
+def test_what_is_outside_is_said_once(path: str) -> None:
+    asked = request(action="read", title=f"read {path}", paths=(Path("/srv/a"),), is_outside=True)
+    _, said = permissionconsole.question(asked)
+    assert said == "  outside the project" + (": /srv/a" if path != "/srv/a" else "")
 
 
 @pytest.mark.parametrize(
@@ -56,12 +63,12 @@ def test_a_question_says_what_where_and_what_is_unusual() -> None:
     ],
 )
 def test_a_line_is_an_answer(line: str, answer: Answer | str) -> None:
-    assert permissionlines.answer_in(line, has_offer=True) == answer
+    assert permissionconsole.answer_in(line, has_offer=True) == answer
 
 
 def test_always_means_nothing_where_it_is_not_offered() -> None:
-    assert permissionlines.answer_in("a", has_offer=False) == Answer("deny", "a")
-    assert "always" not in permissionlines.prompt(None)
+    assert permissionconsole.answer_in("a", has_offer=False) == Answer("deny", "a")
+    assert "always" not in permissionconsole.prompt(None)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +82,7 @@ def test_always_means_nothing_where_it_is_not_offered() -> None:
     ],
 )
 def test_where_rules_hold_is_said_by_a_letter(line: str, scope: str | None) -> None:
-    assert permissionlines.scope_in(line) == scope
+    assert permissionconsole.scope_in(line) == scope
 
 
 @pytest.mark.parametrize(
@@ -89,4 +96,4 @@ def test_where_rules_hold_is_said_by_a_letter(line: str, scope: str | None) -> N
     ],
 )
 def test_rules_are_written_with_blanks_between(line: str, rules: tuple[str, ...]) -> None:
-    assert permissionlines.rules_in(line) == rules
+    assert permissionconsole.rules_in(line) == rules
