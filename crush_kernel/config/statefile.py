@@ -10,6 +10,7 @@ Source: flock(2), rename(2).
 import errno
 import json
 import os
+import stat
 import sys
 import tempfile
 import time
@@ -28,6 +29,8 @@ LOCK_WAIT_S: Final = 5.0
 """A change takes milliseconds, also for others."""
 
 _POLL_S: Final = 0.01
+
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
 
 if sys.platform == "win32":
 
@@ -62,20 +65,21 @@ class StateFile:
             ConfigError: it cannot be read.
         """
         try:
-            with self.path.open("rb") as file:
-                data = file.read(MAX_BYTES + 1)
+            data = _content(self.path)
         except FileNotFoundError:
             return {}
+        except _NotOursError as error:
+            raise self.trouble("cannot be used", str(error)) from error
         except OSError as error:
-            raise self._trouble("cannot be read", error.strerror or str(error)) from error
+            raise self.trouble("cannot be read", error.strerror or str(error)) from error
         if len(data) > MAX_BYTES:
-            raise self._trouble("is too large", f"more than {MAX_BYTES} bytes")
+            raise self.trouble("is too large", f"more than {MAX_BYTES} bytes")
         try:
             document: object = json.loads(data) if data.strip() else {}
         except (ValueError, RecursionError) as error:
-            raise self._trouble("is not valid JSON", str(error)) from error
+            raise self.trouble("is not valid JSON", str(error)) from error
         if not isinstance(document, dict):
-            raise self._trouble("is not a JSON object", "")
+            raise self.trouble("is not a JSON object")
         return cast("JsonObject", document)
 
     def change(self, changed: Callable[[JsonObject], JsonObject]) -> JsonObject:
@@ -94,16 +98,38 @@ class StateFile:
                 document = changed(self.read())
                 _replace(target, json.dumps(document, indent=2) + "\n")
         except OSError as error:
-            raise self._trouble("cannot be written", error.strerror or str(error)) from error
+            raise self.trouble("cannot be written", error.strerror or str(error)) from error
         return document
 
-    def _trouble(self, what: str, why: str) -> ConfigError:
+    def trouble(self, what: str, why: str = "") -> ConfigError:
+        """Return what to raise if `what`, a clause, is wrong with the file."""
         reason = f" ({why})" if why else ""
         return ConfigError(
             f"the state file {str(self.path)!r} {what}{reason}, so {self._loss}",
             path=self.path,
             hint=self._hint,
         )
+
+
+class _NotOursError(Exception):
+    """A state file is none, or not the user's; says which."""
+
+
+def _content(path: Path) -> bytes:
+    """Return what is in a file, and one byte too many if it is too large; waits for nobody.
+
+    Raises:
+        OSError: it cannot be read.
+        _NotOursError: it is no file, or that of somebody else who has put it there.
+    """
+    with os.fdopen(os.open(path, _FLAGS), "rb") as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise _NotOursError("it is no regular file")
+        # Whose the folder is could have put anything there, and so could root.
+        if os.name != "nt" and facts.st_uid not in (os.getuid(), path.parent.stat().st_uid, 0):
+            raise _NotOursError("it belongs to another user")
+        return file.read(MAX_BYTES + 1)
 
 
 def _replace(target: Path, text: str) -> None:

@@ -28,6 +28,7 @@ SHORT: Final = 12
 """How much of a hash a person writes: 48 bits, of content that nobody has looked for yet."""
 
 _PROJECTS: Final = "projects"
+_VERSION: Final = "version"
 
 _MAX_WORD: Final = 40
 _MAX_WORDS: Final = 5
@@ -47,10 +48,9 @@ class TrustStore:
     def is_trusted(self, project: Path, digest: str) -> bool:
         """Return whether the user trusts what has this hash in `project`; never raises."""
         try:
-            projects = self._file.read().get(_PROJECTS)
+            known = self._projects(self._file.read()).get(_key(project))
         except ConfigError:
             return False
-        known = projects.get(_key(project)) if isinstance(projects, dict) else None
         return bool(digest) and known == digest
 
     def trust(self, project: Path, digest: str) -> None:
@@ -71,11 +71,20 @@ class TrustStore:
         self._change(lambda projects: {name: projects[name] for name in projects if name != key})
 
     def _change(self, changed: Callable[[JsonObject], dict[str, JsonValue]]) -> None:
-        def in_document(document: JsonObject) -> JsonObject:
-            projects = document.get(_PROJECTS)
-            return {**document, _PROJECTS: changed(projects if isinstance(projects, dict) else {})}
+        self._file.change(
+            lambda document: {**document, _PROJECTS: changed(self._projects(document))}
+        )
 
-        self._file.change(in_document)
+    def _projects(self, document: JsonObject) -> JsonObject:
+        """Return what `document` says of projects.
+
+        Raises:
+            ConfigError: another version has written it, and may mean something else by it.
+        """
+        projects = document.get(_PROJECTS, {})
+        if not isinstance(projects, dict) or document.get(_VERSION, 1) != 1:
+            raise self._file.trouble("is not understood")
+        return projects
 
 
 class ProjectTrust:

@@ -96,3 +96,50 @@ def test_a_disk_without_locks_is_written_all_the_same(
 
     monkeypatch.setattr(statefile, "_lock", no_locks)
     assert file_at(tmp_path / "state.json").change(counted) == {"count": 1}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
+@pytest.mark.parametrize("way", ["pipe", "device", "link to a pipe"])
+def test_nothing_is_waited_for_in_what_is_no_file(tmp_path: Path, way: str) -> None:
+    path, pipe = tmp_path / "state.json", tmp_path / "pipe"
+    match way:
+        case "pipe":
+            os.mkfifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case _:
+            os.mkfifo(pipe)
+            path.symlink_to(pipe)
+    with pytest.raises(ConfigError, match="no regular file"):
+        file_at(path).read()
+    with pytest.raises(ConfigError, match="no regular file"):
+        file_at(path).change(counted)
+    assert not path.is_file()
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32" or os.getuid() != 0, reason="only root can give files away"
+)
+@pytest.mark.parametrize(
+    ("owner", "folder", "is_read"),
+    [
+        pytest.param(0, 0, True, id="one's own"),
+        pytest.param(65_534, 0, False, id="of another user"),
+        pytest.param(65_534, 65_534, True, id="in a folder of another user's"),
+        pytest.param(65_533, 65_534, False, id="of a third user"),
+    ],
+)
+def test_what_somebody_else_has_put_there_does_not_count(
+    tmp_path: Path, owner: int, folder: int, *, is_read: bool
+) -> None:
+    path = tmp_path / "state.json"
+    path.write_text('{"count": 7}')
+    os.chown(path, owner, owner)
+    os.chown(tmp_path, folder, folder)
+    if is_read:
+        assert file_at(path).read() == {"count": 7}
+        return
+    for attempt in (file_at(path).read, lambda: file_at(path).change(counted)):
+        with pytest.raises(ConfigError, match="another user"):
+            attempt()
+    assert path.read_text() == '{"count": 7}'

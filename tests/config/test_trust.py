@@ -190,3 +190,30 @@ def test_the_notice_is_one_sentence_that_says_what_and_where(world: World) -> No
     assert "a" * 50 not in notice
     trust.trust(trust.look())
     assert untrusted_notice(trust.files) == ""
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param({"version": 2}, id="a newer version"),
+        pytest.param({"version": "1"}, id="a version that is none"),
+        pytest.param({"version": None}, id="a version of nothing"),
+        pytest.param({"projects": ["a", "b"]}, id="a list of projects"),
+        pytest.param({"projects": None}, id="no projects"),
+    ],
+)
+def test_what_another_version_says_is_neither_trusted_nor_overwritten(
+    world: World, document: dict[str, object]
+) -> None:
+    root = world.project()
+    digest = world.open(root).files.digest
+    content = json.dumps({"projects": {str(root): digest}, **document})
+    (world.base / "data").mkdir()
+    (world.base / "data/trust.json").write_text(content)
+
+    assert not world.store.is_trusted(root, digest)
+    with pytest.raises(ConfigError, match="not understood"):
+        world.store.trust(root, digest)
+    with pytest.raises(ConfigError, match="not understood"):
+        world.store.forget(root)
+    assert (world.base / "data/trust.json").read_text() == content
