@@ -410,9 +410,9 @@ class _Reading:
             if operator not in ("<", "<&"):
                 writes.append(target)
                 self._because(WRITES)
-            if target.text is None:
+            if target.text is None or target.has_glob:
                 self._because(UNSURE)
-            elif _NETWORK.match(target.text):
+            if _NETWORK.match(target.text or ""):
                 self._because(TALKS)
         return tuple(reads), tuple(writes)
 
@@ -425,7 +425,7 @@ class _Reading:
             return None
         if redirect.operator in ("<&", ">&") and _DESCRIPTOR.fullmatch(target.text or ""):
             return None
-        return Word(None, target.source) if target.has_glob else target
+        return target
 
 
 def _readable(text: str) -> tuple[str, bool]:
