@@ -14,6 +14,8 @@ from crush_kernel.kernel.markdown import visible
 from crush_kernel.kernel.widgets import GREY, button, html_line
 
 DIFF_LINES = 12
+SPARED_LINES = 3
+"""So few more lines are shown too: a button that shows them takes as much room."""
 COMMAND_LINES = 14
 LAST_COMMAND_LINES = 4
 """How many of a folded command's lines are its last: what it ends in must be seen."""
@@ -76,10 +78,15 @@ def command_lines(lines: Iterable[Line]) -> list[Widget]:
 
 
 def diff_lines(diff: str) -> list[Widget]:
-    """Return widgets that show a unified diff, its beginning at once."""
-    lines = (Line(line) for line in visible(diff).strip("\n").split("\n"))
+    """Return widgets that show a unified diff, its beginning at once.
+
+    Without its first two lines, which only name the file: what is asked names it already.
+    """
+    written = visible(diff).strip("\n").split("\n")
+    is_named = [line[:4] for line in written[:2]] == ["--- ", "+++ "]
+    lines = map(Line, (written[2:] if is_named else []) or written)
     every = list(_broken(lines, LINE_CHARS))
-    if len(every) <= DIFF_LINES:
+    if len(every) <= DIFF_LINES + SPARED_LINES:
         return [html_line(_diff(every, False))]  # noqa: FBT003 - a `Frame`
     fold = Fold(every, every[:DIFF_LINES], _diff)
     return [fold.body, fold.button]

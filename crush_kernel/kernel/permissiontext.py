@@ -42,6 +42,16 @@ MAX_NAMED = 5
 PART_CHARS = 24
 """Of one command in a line that has several, in short."""
 
+_AND = " · "
+
+_RUNS = "runs another command"
+"""What a command does that is nothing without another one."""
+
+_NAMES_ITS_FILES = frozenset(
+    {"changes files", "changes permissions", "deletes files", "makes folders", "moves files"}
+)
+"""What is done to files, in words after which they are named; writing is not the word for it."""
+
 _JOINER = re.compile(r"[\s;&|]*")
 
 
@@ -103,8 +113,12 @@ def command_view(request: PermissionRequest) -> CommandView:
 
 
 def outside_paths(request: PermissionRequest) -> tuple[str, ...]:
-    """Return the paths outside the project in full, each on one line."""
-    return tuple(one_line(str(path)) for path in request.paths) if request.is_outside else ()
+    """Return the paths outside the project in full, each on one line; not what the title names."""
+    if not request.is_outside:
+        return ()
+    named = tuple(one_line(str(path)) for path in request.paths)
+    title = one_line(request.title)
+    return () if len(named) == 1 and title.endswith(f" {named[0]}") else named
 
 
 def notes_of(request: PermissionRequest) -> tuple[str, ...]:
@@ -163,24 +177,57 @@ def tilde(path: Path, home: str) -> str:
 
 
 def _adding_up(command: str, parts: tuple[CommandPart, ...]) -> tuple[PartRow, ...]:
-    """Return the parts with what joins them, or nothing if they do not make up `command`."""
-    rows = list(_rows(parts))
+    """Return the parts with what joins them, or nothing if they do not make up `command`.
+
+    What only runs another command, such as `timeout 5`, is one row with that.
+    """
+    kept: list[CommandPart] = []
+    joiners: dict[int, str] = {}
     start = end = 0
-    last = -1
-    for place, part in enumerate(parts):
-        found = command.find(part.text, end)
-        if part.text and found >= 0 and _JOINER.fullmatch(command, end, found):
-            if last >= 0:
-                rows[last] = _joined(rows[last], command[end:found])
+    for part in parts:
+        text = part.text.strip(" ")
+        found = command.find(text, end)
+        if text and found >= 0 and _JOINER.fullmatch(command, end, found):
+            if joiners:
+                joiners[max(joiners)] = command[end:found]
             elif command[end:found].strip():
                 return ()
-            start, end, last = found, found + len(part.text), place
-        elif not part.text or command.find(part.text, start, end) < 0:
+            start, end = found, found + len(text)
+            joiners[len(kept)] = ""
+            kept.append(part)
+        elif not text or command.find(text, start, end) < 0:
             return ()
-    if not rows or not _JOINER.fullmatch(command, end):
+        elif kept and _is_wrapped(part, kept[-1]):
+            kept[-1] = _as_one(kept[-1], part)
+        else:
+            kept.append(part)
+    if not joiners or not _JOINER.fullmatch(command, end):
         return ()
-    rows[last] = _joined(rows[last], command[end:])
-    return tuple(rows)
+    joiners[max(joiners)] = command[end:]
+    rows = enumerate(_rows(tuple(kept)))
+    return tuple(_joined(row, joiners[at]) if at in joiners else row for at, row in rows)
+
+
+def _is_wrapped(inner: CommandPart, outer: CommandPart) -> bool:
+    words = _known_words(inner)
+    outers = _known_words(outer)
+    return 0 < len(words) < len(outers) and outers[-len(words) :] == words
+
+
+def _known_words(part: CommandPart) -> tuple[str | None, ...]:
+    """Return its words, without a last one that only the shell can know: what xargs adds."""
+    return part.argv[:-1] if part.argv[-1:] == (None,) else part.argv
+
+
+def _as_one(outer: CommandPart, inner: CommandPart) -> CommandPart:
+    # Of several wrappers what they do stands there already.
+    does = (*outer.does.split(_AND), inner.does)
+    return replace(
+        outer,
+        argv=inner.argv,
+        does=_AND.join(dict.fromkeys(each for each in does if each not in ("", _RUNS))) or _RUNS,
+        writes=tuple(dict.fromkeys((*outer.writes, *inner.writes))),
+    )
 
 
 def _joined(row: PartRow, joiner: str) -> PartRow:
@@ -191,17 +238,23 @@ def _rows(parts: tuple[CommandPart, ...]) -> Iterator[PartRow]:
     for number, part in enumerate(parts, start=1):
         yield PartRow(
             lines=tuple(_shell_lines(part.text)),
-            does=" · ".join(filter(None, (one_line(part.does), _writes(part)))),
+            does=_does(part),
             number=number if len(parts) > 1 else 0,
         )
 
 
-def _writes(part: CommandPart) -> str:
-    if not part.writes:
-        return ""
-    names = [one_line(path) for path in part.writes[:MAX_NAMED]]
-    rest = len(part.writes) - len(names)
-    return f"writes {', '.join(names)}" + (f" and {rest} more" if rest else "")
+def _does(part: CommandPart) -> str:
+    """Return what it does and to what: `runs code · writes out.txt`, `deletes files: build`."""
+    does = one_line(part.does)
+    writes = [one_line(path) for path in part.writes if path]
+    if not writes:
+        return does
+    names = writes[:MAX_NAMED]
+    rest = len(writes) - len(names)
+    written = ", ".join(names) + (f" and {rest} more" if rest else "")
+    if part.does in _NAMES_ITS_FILES and ">" not in part.text:
+        return f"{does}: {written}"
+    return _AND.join(filter(None, (does, f"writes {written}")))
 
 
 def _shell_lines(command: str) -> list[str]:

@@ -66,6 +66,55 @@ def texts(view: CommandView) -> list[str]:
             id="one inside another",
         ),
         pytest.param(
+            "timeout 5 curl x | head",
+            (
+                part("timeout 5 curl x", "runs another command"),
+                part("curl x", "talks to the network"),
+                part("head"),
+            ),
+            CommandView(
+                whole=(),
+                rows=(
+                    PartRow(("timeout 5 curl x",), "talks to the network", 1, "|"),
+                    PartRow(("head",), "runs it", 2),
+                ),
+                is_unread=False,
+            ),
+            id="what only runs another one is one with it",
+        ),
+        pytest.param(
+            "sudo env nice make > log",
+            (
+                CommandPart("sudo env nice make > log", ("sudo", "env", "nice", "make"), "acts"),
+                part("env nice make", "runs another command"),
+                part("nice make", "runs another command"),
+                part("make", "runs code", "out"),
+            ),
+            CommandView(
+                whole=(),
+                rows=(PartRow(("sudo env nice make > log",), "acts · runs code · writes out"),),
+                is_unread=False,
+            ),
+            id="one within one within one",
+        ),
+        pytest.param(
+            "ls | xargs rm",
+            (
+                part("ls"),
+                part("xargs rm", "runs another command"),
+                CommandPart("rm ", ("rm", None), "deletes files", writes=("",)),
+            ),
+            CommandView(
+                whole=(),
+                rows=(
+                    PartRow(("ls",), "runs it", 1, "|"),
+                    PartRow(("xargs rm",), "deletes files", 2),
+                ),
+                is_unread=False,
+            ),
+            id="what xargs adds is no word",
+        ),
+        pytest.param(
             "for f in *; do rm $f; done",
             (part("rm $f"),),
             CommandView(
@@ -130,6 +179,37 @@ def test_whatever_the_parts_are_no_word_of_the_command_is_left_out(
     shown = "\n".join(texts(permissiontext.command_view(request(command, *parts))))
     for character in set(command) - set(" \n\r;&|"):
         assert shown.count(character) >= command.count(character)
+
+
+@pytest.mark.parametrize(
+    ("shown", "does"),
+    [
+        pytest.param(part("rm a b", "deletes files", "a", "b"), "deletes files: a, b", id="named"),
+        pytest.param(
+            part("rm a > b", "deletes files", "a", "b"),
+            "deletes files · writes a, b",
+            id="with a redirection",
+        ),
+        pytest.param(part("make", "runs code", "a"), "runs code · writes a", id="other words"),
+        pytest.param(part("tee a", "", "a"), "writes a", id="no words"),
+    ],
+)
+def test_what_is_done_to_files_is_said_in_the_word_for_it(shown: CommandPart, does: str) -> None:
+    (row,) = permissiontext.command_view(request(shown.text, shown)).rows
+    assert row.does == does
+
+
+@pytest.mark.parametrize(
+    ("title", "named"),
+    [
+        pytest.param("read /srv/a.csv", (), id="in the title"),
+        pytest.param("read link", ("/srv/a.csv",), id="elsewhere than the title says"),
+        pytest.param("read x/srv/a.csv", ("/srv/a.csv",), id="the end of another name"),
+    ],
+)
+def test_a_path_outside_is_named_once(title: str, named: tuple[str, ...]) -> None:
+    asked = request(title=title, action="read", paths=(Path("/srv/a.csv"),), is_outside=True)
+    assert permissiontext.outside_paths(asked) == named
 
 
 def test_of_many_files_that_are_written_some_are_named() -> None:

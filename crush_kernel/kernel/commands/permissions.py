@@ -72,11 +72,11 @@ async def _store(call: CommandCall, verdict: Verdict, text: str) -> str:
         safety.gate.policy = await safety.rules.store(verdict, (text,), scope)
     except BadRule as error:
         raise CommandError(
-            f"This is no rule: {error}.", hint="/permissions shows some rules."
+            f"The rule is not stored: {error}.", hint="/permissions shows some rules."
         ) from error
     except ConfigError as error:
         raise CommandError(f"The rule is not stored: {error}.", hint=error.hint) from error
-    return f"{_capital(meaning(rule))}, {_DONE[verdict]} from now on; {source_of(scope)}."
+    return f"{code_span(text)} {_DONE[verdict]} from now on, {source_of(scope)}: {meaning(rule)}."
 
 
 async def _forget(safety: Safety, which: str) -> str:
@@ -138,7 +138,3 @@ def grant_lines(grants: frozenset[Grant], redact: Callable[[str], str]) -> str:
     """Return what was allowed for the session, as a list."""
     clean = (replace(grant, scope=redact(grant.scope)) for grant in grants)
     return "\n".join(sorted(f"- {grant_words(grant)}" for grant in clean))
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

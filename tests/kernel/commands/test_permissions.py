@@ -129,7 +129,10 @@ def test_a_stored_rule_counts_at_once_and_is_forgotten(
     front_end, store = kernel
     make = call("bash", {"command": "mkdir made", "description": "x"})
     denied = front_end.run("/permissions deny bash(mkdir:*)")
-    assert "Commands that begin with `mkdir`, is denied from now on" in denied.markdown
+    assert denied.markdown == (
+        "`bash(mkdir:*)` is denied from now on, stored for this project: "
+        "commands that begin with `mkdir`."
+    )
     assert json.loads(store.read_text(encoding="utf-8"))["projects"]
     provider_server.play(make, say("No."))
     front_end.run("make it")
@@ -150,8 +153,8 @@ def test_a_stored_rule_counts_at_once_and_is_forgotten(
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
-        ("/permissions allow git log", "This is no rule: 'git log' is no rule"),
-        ("/permissions allow", "This is no rule"),
+        ("/permissions allow git log", "The rule is not stored: 'git log' is no rule"),
+        ("/permissions allow", "The rule is not stored"),
         ("/permissions forget 9", "There is no stored rule"),
         ("/permissions forget", "There is no stored rule"),
         ("/permissions show", "knows no"),

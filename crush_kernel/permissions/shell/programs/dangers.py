@@ -13,7 +13,9 @@ from crush_kernel.permissions.shell.programs.git import GitCall, git_call
 from crush_kernel.permissions.shell.programs.names import names_in
 from crush_kernel.permissions.shell.programs.options import is_one, options, scan
 
-_FETCHES = "gets things from the network: the tools fetch and download do that for this question"
+_FETCHES = (
+    "gets things from the network: the tools fetch and download say from where and ask for it"
+)
 _CONNECTS = "connects to other machines: run it in a cell of your own, with ! before it"
 _BROWSES = "opens a browser: the tool fetch reads pages"
 _PRIVILEGED = "acts as another user: run it in a cell of your own, with ! before it"
