@@ -41,7 +41,7 @@ from crush_kernel.tools.commandtext import (
     lost_note,
     outcome,
 )
-from crush_kernel.tools.filechange import OpenNotebook, no_notebook
+from crush_kernel.tools.filechange import OpenNotebook, is_at, no_notebook
 from crush_kernel.tools.inrange import IN_RANGE
 from crush_kernel.tools.notebook.steer import States, named_notebooks, states_of, steering_notes
 from crush_kernel.tools.paths import PathPolicy, Target, reason
@@ -49,6 +49,9 @@ from crush_kernel.tools.paths import PathPolicy, Target, reason
 AUTO_BACKGROUND_S = 60
 MAX_S = 86_400
 """A day, for whatever is set in seconds."""
+
+OWN_NOTEBOOK = "writes to the notebook that runs: the page may overwrite that, or be overwritten"
+"""Why that is asked in every mode."""
 
 GIT_WITHOUT_PROGRAMS: Mapping[str, str] = MappingProxyType(
     {
@@ -156,7 +159,8 @@ def bash_tool(
             jobs.require_room()
         watch.expect()
         notes = tuple(_asked_notes(arguments, is_confined=jobs.sandbox is not None))
-        request = await run_sync(_request, arguments, target, paths, context.call_id, notes)
+        asked = partial(_request, arguments, target, paths, context.call_id, notes)
+        request = await run_sync(lambda: _sparing(asked(), notebook))
         await context.permit(request)
         if _folder(paths, arguments.working_dir) != target:
             raise ToolError(f"{target.shown} was replaced while permission was asked. Try again.")
@@ -241,6 +245,13 @@ def _request(
     known = {"HOME": str(home_directory(os.environ)), "PWD": str(target.path)}
     reading = read_command(arguments.command, known=known)
     return command_request(arguments.command, reading, paths, target, call_id=call_id, notes=notes)
+
+
+def _sparing(request: PermissionRequest, notebook: OpenNotebook) -> PermissionRequest:
+    """Return `request` with a warning if it writes to the notebook that runs."""
+    if not any(is_at(notebook, path) for path in request.writes):
+        return request
+    return replace(request, dangers=(*request.dangers, OWN_NOTEBOOK))
 
 
 def _asked_notes(arguments: BashArguments, *, is_confined: bool) -> Iterator[str]:

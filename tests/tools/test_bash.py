@@ -10,11 +10,12 @@ import pytest
 from pydantic import ValidationError
 
 from crush_kernel.errors import PermissionDenied, ToolError
+from crush_kernel.permissions.decision import decide
 from crush_kernel.shell.jobs import Jobs
 from crush_kernel.shell.output import MAX_TEXT_BYTES
 from crush_kernel.shell.runner import Shell
 from crush_kernel.tools.base import MAX_OUTPUT_BYTES, Tool, ToolOutput
-from crush_kernel.tools.bash import BashArguments, bash_tool
+from crush_kernel.tools.bash import OWN_NOTEBOOK, BashArguments, bash_tool
 from crush_kernel.tools.commandtext import NO_OUTPUT
 from crush_kernel.tools.paths import PathPolicy
 from tests.fakes.tool_context import FakeContext, tool_context
@@ -289,3 +290,34 @@ async def test_who_writes_to_a_notebook_is_told_how_it_is_done(project: Path, to
     head, note = output.text.split("\n")
     assert head == "(no output)"
     assert note.startswith("[nb.ipynb is a notebook: next time change its cells with notebook_edit")
+
+
+@pytest.mark.parametrize(
+    ("command", "is_asked"),
+    [
+        ("echo x > nb.ipynb", True),
+        ("rm ./sub/../nb.ipynb", True),
+        ("mv nb.ipynb other", True),
+        ("tee -a link < other.ipynb", True),
+        ("truncate -s0 *.ipynb", True),
+        ("jq . nb.ipynb > other.ipynb", False),
+        ("cp nb.ipynb other.ipynb", False),
+        ("cat nb.ipynb", False),
+    ],
+)
+async def test_writing_to_the_notebook_that_runs_is_asked_in_every_mode(
+    *, project: Path, token: str, command: str, is_asked: bool
+) -> None:
+    for name in ("nb.ipynb", "other.ipynb"):
+        (project / name).write_text("{}")
+    (project / "link").symlink_to("nb.ipynb")
+    fake = tool_context(allow=False)
+    arguments = BashArguments(command=command)
+    async with Shell({**os.environ, "CRUSH_TEST": token}) as shell, Jobs(shell) as jobs:
+        paths = PathPolicy(project, project)
+        bash = bash_tool(jobs, paths, notebook=lambda: project / "nb.ipynb")
+        with pytest.raises(PermissionDenied):
+            await bash.run(arguments, fake.context)
+    (request,) = fake.requests
+    asked = decide(request, mode="yolo", grants=frozenset()).kind == "ask"
+    assert (asked, request.dangers) == (is_asked, (OWN_NOTEBOOK,) if is_asked else ())
