@@ -35,6 +35,18 @@ def together(*said: Outcome, given_input: JsonObject | None = None) -> Verdict:
             "end\nno",
             id="those who end the turn, too",
         ),
+        pytest.param(
+            [Outcome(reason="end", is_halt=True), Outcome("allow", "fine")],
+            "allow",
+            "end",
+            id="who ends the turn says why though another allows",
+        ),
+        pytest.param(
+            [Outcome("ask", "?"), Outcome(reason="end", is_halt=True)],
+            "ask",
+            "end",
+            id="who ends the turn says why, and nobody asks",
+        ),
     ],
 )
 def test_the_strictest_decides(said: list[Outcome], decision: Opinion | None, reason: str) -> None:
@@ -149,3 +161,16 @@ def test_the_record_of_a_call_has_both_inputs() -> None:
 def test_silence_says_nothing() -> None:
     assert not SILENCE.is_refusal
     assert list(lines(SILENCE)) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "deciders"),
+    [
+        pytest.param([Outcome("allow"), Outcome("deny"), Outcome("deny")], "h1, h2", id="denied"),
+        pytest.param([Outcome("allow"), Outcome(), Outcome("allow")], "h0, h2", id="allowed"),
+        pytest.param([Outcome("allow"), Outcome(is_halt=True)], "h0, h1", id="ended"),
+        pytest.param([Outcome(), Outcome(reason="x")], "", id="nobody"),
+    ],
+)
+def test_it_is_told_whose_decision_it_is(said: list[Outcome], deciders: str) -> None:
+    assert together(*said).deciders == deciders

@@ -21,6 +21,7 @@ from crush_kernel.permissions.shell.syntaxtree import (
     UNSURE,
     VARIABLES,
 )
+from crush_kernel.permissions.shell.treesitter import Outline
 from crush_kernel.permissions.shell.words import decode
 
 KNOWN = {"HOME": "/home/ann", "PWD": "/work"}
@@ -395,3 +396,18 @@ def test_no_text_is_too_much(text: str) -> None:
 )
 def test_long_nonsense_takes_bounded_time(sign: str) -> None:
     assert not read(sign * (100_000 // len(sign))).is_read_only
+
+
+@pytest.mark.parametrize("size", [10, 5_000])
+def test_a_line_without_doubts_is_shown_to_both_readers(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = f"cat {'a' * size}"
+    assert read(line).is_read_only
+
+    def unsound(*_: object) -> Outline:
+        return Outline(is_sound=False, commands=frozenset(), redirects=frozenset())
+
+    monkeypatch.setattr("crush_kernel.permissions.shell.reading.outline", unsound)
+    assert read(line).reasons == (UNSURE,)
+    assert not read(line).is_read_only
