@@ -14,23 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from crush_kernel.config.hooks import ANYTHING, Hook
-
-_THERE: Final = {
-    "agent": "Task",
-    "bash": "Bash",
-    "edit": "Edit",
-    "fetch": "WebFetch",
-    "glob": "Glob",
-    "grep": "Grep",
-    "ls": "LS",
-    "multiedit": "MultiEdit",
-    "notebook_edit": "NotebookEdit",
-    "todos": "TodoWrite",
-    "view": "Read",
-    "web_search": "WebSearch",
-    "write": "Write",
-}
-"""Our names, and those of Claude Code."""
+from crush_kernel.toolnames import CLAUDE_NAMES
 
 _PLAIN: Final = re.compile(r"[\w|]*", re.ASCII)
 """A matcher that names tools in full, several with bars between, by the rules of Claude Code."""
@@ -70,7 +54,7 @@ def _fits_there(matcher: str, name: str) -> bool:
 
 def _names_there(tool: str) -> Iterator[str]:
     """Yield what `tool` may be called there; of an MCP tool its server's name is not sure."""
-    if name := _THERE.get(tool):
+    if name := CLAUDE_NAMES.get(tool):
         yield name
     words = tool.split("_")
     if words[0] == "mcp":

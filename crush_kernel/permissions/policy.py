@@ -21,7 +21,7 @@ from crush_kernel.permissions.pathpattern import PathPattern, Place, Spot
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
 from crush_kernel.permissions.rule import Rule
 from crush_kernel.permissions.ruleindex import RuleIndex
-from crush_kernel.permissions.toolnames import DOWNLOAD, FETCHERS, SHELL
+from crush_kernel.toolnames import DOWNLOAD, FETCHERS, SHELL
 
 NOWHERE: Final = Place(Path("/"), Path("/"))
 

@@ -20,7 +20,7 @@ from crush_kernel.permissions.policy import Policy, StandingRule
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
 from crush_kernel.permissions.rule import parse_rule
 from crush_kernel.permissions.shell.judgement import RUNS_INPUT
-from crush_kernel.permissions.toolnames import DOWNLOAD, FETCHERS, READERS, SHELL, WRITERS
+from crush_kernel.toolnames import DOWNLOAD, FETCHERS, READERS, SHELL, WRITERS
 
 FED: Final = frozenset(
     (

@@ -6,7 +6,9 @@ Patterns of files and of servers mean the same with every tool of the family.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from crush_kernel.permissions.commandpattern import CommandPattern, parse_command
@@ -15,8 +17,7 @@ from crush_kernel.permissions.match import BadRule
 from crush_kernel.permissions.pathpattern import PathPattern, parse_path
 from crush_kernel.permissions.request import Action
 from crush_kernel.permissions.straight import straight_name
-from crush_kernel.permissions.toolnames import (
-    ACTIONS,
+from crush_kernel.toolnames import (
     DOWNLOAD,
     FETCHERS,
     KNOWN,
@@ -29,6 +30,19 @@ MAX_CHARACTERS: Final = 4_000
 """Of a rule; commands that are longer nobody allows for good."""
 
 Pattern = CommandPattern | PathPattern | HostPattern
+
+_ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
+    {
+        "use": "use",
+        "read": "read",
+        "list": "list",
+        "write": "write",
+        "execute": "execute",
+        "fetch": "fetch",
+        "download": "fetch",
+    }
+)
+"""Actions by what people call them; Crush has one of its own for downloads."""
 
 _RULE: Final = re.compile(
     r"(?P<tool>[^\s():]+)(:(?P<action>[^\s():]+)|(?P<open>\()(?P<pattern>.*)\))?", re.DOTALL
@@ -92,9 +106,9 @@ def _names(tool: str) -> re.Pattern[str]:
 def _action(name: str | None) -> Action | None:
     if name is None:
         return None
-    action = ACTIONS.get(name.lower())
+    action = _ACTIONS.get(name.lower())
     if action is None:
-        raise BadRule(f"there is no action {_short(name)}; there are {', '.join(ACTIONS)}")
+        raise BadRule(f"there is no action {_short(name)}; there are {', '.join(_ACTIONS)}")
     return action
 
 

@@ -20,7 +20,7 @@ from crush_kernel.permissions.match import BadRule
 from crush_kernel.permissions.pathpattern import Place
 from crush_kernel.permissions.policy import Policy, StandingRule
 from crush_kernel.permissions.rule import Rule, nearest_tool, parse_rule
-from crush_kernel.permissions.toolnames import KNOWN
+from crush_kernel.toolnames import KNOWN
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from crush_kernel.permissions.match import Match
 from crush_kernel.permissions.pathpattern import PathPattern, PathScreen, Place, Spot
 from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.permissions.rule import Rule
-from crush_kernel.permissions.toolnames import READERS, SHELL
+from crush_kernel.toolnames import READERS, SHELL
 
 Found = tuple[Rule, CommandPattern]
 

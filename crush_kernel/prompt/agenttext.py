@@ -12,6 +12,7 @@ from typing import Final, cast
 
 from crush_kernel.files.names import printable
 from crush_kernel.prompt.header import NAME, header_text, on_one_line, split_header
+from crush_kernel.toolnames import CLAUDE_NAMES, DOWNLOAD, JOBS, SHELL, TOOLS
 
 MAX_NAME_BYTES = 64
 MAX_DESCRIPTION_BYTES = 8_192
@@ -26,39 +27,21 @@ BUILT_IN: Final = "task"
 
 HANDED_OVER: Final = (
     *("view", "ls", "glob", "grep", "edit", "multiedit", "write", "notebook_edit"),
-    *("bash", "job_output", "job_kill", "fetch", "download", "sourcegraph"),
+    *(SHELL, *JOBS, "fetch", DOWNLOAD, "sourcegraph"),
 )
 """What an agent has that is to have all tools."""
 
-KNOWN_TOOLS: Final = frozenset(
-    (
-        *HANDED_OVER,
-        *("web_fetch", "web_search", "todos", "agent", "agentic_fetch", "question"),
-        *("crush_info", "crush_logs"),
-    )
-)
-
 _CLAUDE_TOOLS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Read": ("view",),
-    "Grep": ("grep",),
-    "Glob": ("glob",),
-    "LS": ("ls",),
-    "Bash": ("bash", "job_output", "job_kill"),
-    "BashOutput": ("job_output",),
-    "KillShell": ("job_kill",),
-    "KillBash": ("job_kill",),
-    "Edit": ("edit",),
-    "MultiEdit": ("multiedit",),
-    "Write": ("write",),
-    "NotebookEdit": ("notebook_edit",),
-    "NotebookRead": ("view",),
-    "WebFetch": ("fetch",),
-    "WebSearch": ("web_search",),
-    "TodoWrite": ("todos",),
-    "Task": ("agent",),
+    **{theirs: (ours,) for ours, theirs in CLAUDE_NAMES.items()},
     "Agent": ("agent",),
     "AskUserQuestion": ("question",),
+    "Bash": (SHELL, *JOBS),
+    "BashOutput": ("job_output",),
+    "KillBash": ("job_kill",),
+    "KillShell": ("job_kill",),
+    "NotebookRead": ("view",),
 }
+"""Ours by the names that Claude Code has for them, or has had."""
 
 LARGE: Final = "large"
 SMALL: Final = "small"
@@ -152,7 +135,7 @@ def _tools(value: object, problems: list[str]) -> tuple[str, ...] | None:
     known: dict[str, None] = {}
     unknown: list[str] = []
     for name in listed[:MAX_TOOLS]:
-        ours = _CLAUDE_TOOLS.get(name, (name,) if name in KNOWN_TOOLS else ())
+        ours = _CLAUDE_TOOLS.get(name, (name,) if name in TOOLS else ())
         known.update(dict.fromkeys(ours))
         if not ours:
             unknown.append(f"{name[:60]!a}")

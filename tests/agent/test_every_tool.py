@@ -16,6 +16,7 @@ from crush_kernel.permissions.decision import Bounds, Decision, Deny, no_bounds
 from crush_kernel.permissions.gate import Answer, DenyAll, Gate
 from crush_kernel.permissions.request import PermissionRequest
 from crush_kernel.runtime import open_runtime
+from crush_kernel.toolnames import TOOLS
 from crush_kernel.tools.base import AnyTool
 from crush_kernel.tools.network import network_tools
 from tests.agent.test_stopping import NoKeeper
@@ -151,7 +152,7 @@ async def test_nothing_is_done_past_a_closed_gate(tmp_path: Path) -> None:
         async with open_runtime(environ=environ, cwd=project) as runtime:
             readers = network_tools(runtime.settings).for_reader(project)
             tools = {tool.name: tool for tool in (*runtime.agent.tools, *readers)}
-            assert tools.keys() == CALLS.keys()
+            assert tools.keys() == CALLS.keys() == TOOLS
             for name in ("a.txt", "other.ipynb"):  # what was not seen is not edited anyway
                 seen, _ = await carried_out(tools["view"], {"file_path": name}, Gate(), DenyAll())
                 assert not seen.is_error

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from crush_kernel.prompt.agenttext import (
     HANDED_OVER,
-    KNOWN_TOOLS,
     MAX_DESCRIPTION_BYTES,
     AgentText,
     parse_agent,
 )
+from crush_kernel.toolnames import TOOLS
 
 CLAUDES = (
     "---\n"
@@ -77,7 +77,7 @@ def test_tools_are_named_as_here_or_as_in_claude_code(
     found = agent(f"description: d\n{written}")
     assert found.tools == tools
     assert found.problems == ()
-    assert KNOWN_TOOLS.issuperset(found.tools or ())
+    assert TOOLS.issuperset(found.tools or ())
 
 
 @pytest.mark.parametrize(
@@ -192,4 +192,4 @@ def test_any_text_is_an_agent_or_has_faults(text: str, stem: str) -> None:
 def test_an_agent_has_only_tools_that_are_known(written: str) -> None:
     found = parse_agent(f"---\ndescription: d\ntools: {written}\n---\nBody.", stem="notes")
     if isinstance(found, AgentText):
-        assert KNOWN_TOOLS.issuperset(found.tools or ())
+        assert TOOLS.issuperset(found.tools or ())

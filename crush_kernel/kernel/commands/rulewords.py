@@ -12,7 +12,7 @@ from crush_kernel.permissions.hostpattern import HostPattern
 from crush_kernel.permissions.pathpattern import PathPattern
 from crush_kernel.permissions.request import Grant
 from crush_kernel.permissions.rule import Rule
-from crush_kernel.permissions.toolnames import READERS
+from crush_kernel.toolnames import READERS
 
 MODES: Final[Mapping[PermissionMode, str]] = MappingProxyType(
     {
