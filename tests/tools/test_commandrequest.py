@@ -87,6 +87,8 @@ def test_looking_inside_the_project_needs_no_question(world: World, command: str
         pytest.param("echo $(cat ~/secret.txt)", "home/secret.txt", id="substitution"),
         pytest.param("sh -c 'cat ~/secret.txt'", "home/secret.txt", id="script"),
         pytest.param("find -P folder-link/", "home", id="find"),
+        pytest.param("cd folder-link && grep -d recurse s", "home", id="grep in its own words"),
+        pytest.param("cd folder-link && grep --directories=recurse s", "home", id="in full"),
         pytest.param("git diff --no-index a.txt ~/secret.txt", "home/secret.txt", id="git"),
     ],
 )

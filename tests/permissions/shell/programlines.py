@@ -70,7 +70,7 @@ READ_ONLY = {
         diff -u a b
         diff a b
         md5sum a
-        sha256sum -c sums
+        sha256sum --tag a b
         sha1sum *.tgz
         b2sum a
         base64 -d a
@@ -146,6 +146,10 @@ READ_ONLY = {
         date -r setup.py
         uptime
         ps aux
+        ps axo pid,args
+        ps -ef
+        ps 12 13
+        ps ax
         ps -ef
         ps -o pid,cmd -p 1
         pgrep -fl python
@@ -437,6 +441,40 @@ NOT_READ_ONLY = {
         diff -r a b
         iconv -o b a
         locale --evil
+    """,
+    "files of arguments": r"""
+        sha256sum -c sums
+        md5sum --check sums
+        b2sum -bc sums
+        cksum --check sums
+        strings @list
+        strings -n 4 '@list'
+        strings *
+        strings [@a]*
+        strings -e @list a
+    """,
+    "variables of other processes": r"""
+        ps e
+        ps auxe
+        ps eww
+        ps aux e
+        ps axo pid,args e
+        ps -ww e
+    """,
+    "repositories inside of the repository": r"""
+        git diff --submodule=diff
+        git log -p --submodule=diff
+        git diff --ignore-submodules=none
+        git status --ignore-submodules=dirty
+        git diff-index HEAD
+        git diff-index -p --cached HEAD
+        git describe --dirty
+        git describe --tags --broken
+    """,
+    "checks of signatures": r"""
+        git log --format=%G?
+        git log --pretty='%h %GS'
+        git for-each-ref --format='%(signature)'
     """,
     "operands that write": r"""
         uniq a b
@@ -910,6 +948,16 @@ DANGEROUS = {
         sysctl -w a=b
     """,
     "git": r"""
+        git log --output=a
+        git log -p --output a
+        git diff --output=.bashrc
+        git show --ext-diff
+        git diff --ext-d
+        git show --textconv a:b
+        git grep -O./pager x
+        git grep -Oless x
+        git grep --open-files-in-pager=./pager x
+        git grep --open x
         git push --force
         git push -f
         git push -uf origin main

@@ -1,10 +1,11 @@
 """What `git` does: which subcommands only look, and with which options.
 
 Left out on purpose: options that write (`--output`), run something (`-O`, `--ext-diff`,
-`--textconv`, `-c`), read what is not named (`-f`, `--no-index`) or talk to a server.
+`--textconv`, `-c`), read what is not named (`-f`, `--no-index`), talk to a server, or look into
+repositories inside of the repository, whose configuration nobody has looked at (`--dirty`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,7 +74,6 @@ LOOKING: Final[Mapping[str, Usage]] = {
         does="shows changes",
     ),
     "diff-tree": usage(_DIFF + " -v --root --stdin --no-commit-id --always", "t*", does=_SHOWS),
-    "diff-index": usage(_DIFF + " --cached --merge-base", "t*", does="shows changes"),
     "range-diff": usage(_DIFF + " --creation-factor:", "t*", does="shows changes"),
     "status": usage(
         "-sbvzu? --short --branch --show-stash --porcelain? --long --verbose --untracked-files?"
@@ -117,7 +117,7 @@ LOOKING: Final[Mapping[str, Usage]] = {
     "config list": usage("-z --global --system --local --show-origin --show-scope --name-only", ""),
     "config get": usage("-z --global --system --local --show-origin --show-scope --all", "t"),
     "describe": usage(
-        "--dirty? --broken? --all --tags --contains --abbrev: --candidates: --exact-match --debug"
+        "--all --tags --contains --abbrev: --candidates: --exact-match --debug"
         " --long --match: --exclude: --always --first-parent",
         "t*",
         does=_TELLS,
@@ -308,8 +308,48 @@ def _looking(call: GitCall) -> Judgement | None:
         return None
     if rest and rest[0].text in _NOT_A_REFERENCE.get(name, ()):
         return None
-    judged = judge_given(use, scan(rest, use.options))
+    given = scan(rest, use.options)
+    given.is_understood &= all(_is_harmless_value(name, word) for name, word in given.texts)
+    judged = judge_given(use, given)
     return judged._replace(rule_words=call.before + depth - 1) if judged.is_read_only else None
+
+
+def _is_harmless_value(name: str, value: Word) -> bool:
+    """Return whether an option that looks, with `value`, has git run no other program."""
+    match name:
+        case "--submodule":
+            return value.text in ("log", "short")
+        case "--ignore-submodules":
+            return value.text == "all"
+        case "--format" | "--pretty" | "--sort":
+            # Signatures are checked by another program, which writes where it keeps its keys.
+            return "%G" not in (text := value.text or "") and "signature" not in text
+        case _:
+            return True
+
+
+_DOES_MORE: Final[Mapping[str, str]] = {
+    "--output": "writes over a file",
+    "--open-files-in-pager": "runs another program",
+    "--ext-diff": "can run other programs",
+    "--textconv": "can run other programs",
+}
+"""What subcommands that look do with options that nobody expects of them."""
+_KNOWN_WORDS: Final = names_in(_LOG)
+
+
+def _surprises(call: GitCall) -> Iterator[str]:
+    """Yield what a subcommand that looks does beside looking, a sentence each."""
+    if call.name not in LOOKING:
+        return
+    for word in call.rest:
+        name = (word.text or "").partition("=")[0]
+        # Git takes beginnings of names, too.
+        found = [does for full, does in _DOES_MORE.items() if full.startswith(name)]
+        if call.name == "grep" and name[:2] == "-O":
+            yield f"git grep -O {_DOES_MORE['--open-files-in-pager']}."
+        elif found and len(name) > len("--o") and name not in _KNOWN_WORDS:
+            yield f"git {call.name} {name} {found[0]}."
 
 
 def _changing(call: GitCall) -> Judgement:
@@ -324,10 +364,18 @@ def _changing(call: GitCall) -> Judgement:
     words = tuple(word for word in call.rest if not (word.text or "-").startswith("-"))
     return Judgement(
         does,
-        writes=_written(call.name, words),
+        writes=(*_written(call.name, words), *_outputs(call)),
         scripts=_rebase_scripts(call),
+        dangers=tuple(_surprises(call)),
         rule_words=depth,
     )
+
+
+def _outputs(call: GitCall) -> tuple[Word, ...]:
+    """Return the files that options name to write to."""
+    letter = "-o> " if call.name in ("archive", "format-patch") else ""
+    known = options(f"{letter}--output> --output-directory>")
+    return tuple(scan(call.rest, known).writes)
 
 
 def _written(name: str, operands: tuple[Word, ...]) -> tuple[Word, ...]:

@@ -3,6 +3,7 @@
 Source: Crush, bash: safe read-only check, banned commands, argument blockers, and their gaps.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -37,7 +38,7 @@ from crush_kernel.permissions.shell.programs.littlelanguages import (
 from crush_kernel.permissions.shell.programs.looking import LOOKING
 from crush_kernel.permissions.shell.programs.names import Program, program_of
 from crush_kernel.permissions.shell.programs.operands import judge_given, judge_usage
-from crush_kernel.permissions.shell.programs.options import scan
+from crush_kernel.permissions.shell.programs.options import may_be_option, scan
 from crush_kernel.permissions.shell.programs.shells import (
     LANGUAGES,
     SHELLS,
@@ -132,6 +133,33 @@ def _date(arguments: tuple[Word, ...]) -> Judgement:
     return judge_given(LOOKING["date"], given)
 
 
+_PROCESSES: Final = re.compile(r"[0-9]+|[aAcfghjlmnrsSTuvwxXZ]+")
+_PROCESS_FORMAT: Final = re.compile(r"[aAcfghjlmnrsSTuvwxXZ]*[oOkpqtU]")
+
+
+def _ps(arguments: tuple[Word, ...]) -> Judgement:
+    given = scan(arguments, LOOKING["ps"].options)
+    texts = [word.text or "" for word in given.operands]
+    # `e` would show the variables of all processes, and so the keys of others.
+    given.is_understood &= all(
+        _PROCESSES.fullmatch(text)
+        or _PROCESS_FORMAT.fullmatch(text)
+        or (at > 0 and _PROCESS_FORMAT.fullmatch(texts[at - 1]))
+        for at, text in enumerate(texts)
+    )
+    return judge_given(LOOKING["ps"], given)
+
+
+def _strings(arguments: tuple[Word, ...]) -> Judgement:
+    given = scan(arguments, LOOKING["strings"].options)
+    # `@file` is as many further arguments as are written in there.
+    given.is_understood &= not any(
+        (word.text or "").startswith("@") or (word.has_glob and may_be_option(word))
+        for word in arguments
+    )
+    return judge_given(LOOKING["strings"], given)
+
+
 def _command(arguments: tuple[Word, ...]) -> Judgement:
     if arguments and arguments[0].text in ("-v", "-V"):
         is_known = not any((word.text or "").startswith("-") for word in arguments[1:])
@@ -152,10 +180,11 @@ def _applet(arguments: tuple[Word, ...]) -> Judgement:
 
 def _session(arguments: tuple[Word, ...]) -> Judgement:
     """Judge `tmux` and `screen`: any of their words may be a command, or code for a shell."""
-    words = [word for word in arguments if not (word.text or "-").startswith("-")]
-    codes = tuple(word for word in words if " " in (word.text or ""))
-    runs = tuple(arguments[at:] for at, word in enumerate(arguments) if word in words)
-    return Judgement("runs on its own", runs=runs[:4], scripts=codes)
+    texts = [word.text or "-" for word in arguments]
+    places = [at for at, text in enumerate(texts) if not text.startswith("-")]
+    codes = tuple(arguments[at] for at in places if " " in texts[at])
+    runs = tuple(arguments[at:] for at in places[:4])
+    return Judgement("runs on its own", runs=runs, scripts=codes)
 
 
 def _parallel(arguments: tuple[Word, ...]) -> Judgement:
@@ -195,6 +224,8 @@ _SPECIAL: Final[Mapping[str, Callable[[tuple[Word, ...]], Judgement]]] = {
     "parallel": _parallel,
     "flock": _flock,
     "date": _date,
+    "ps": _ps,
+    "strings": _strings,
     "find": judge_find,
     "git": judge_git,
     "sed": judge_sed,

@@ -1,7 +1,8 @@
 """Programs that only read, with the options that they are known to only read with.
 
 Left out on purpose: options that write (`-o`), run something (`--pre`), name files of file names
-(`--files0-from`, which would be read unseen), or follow links out of the project (`-L`, `-R`).
+(`--files0-from`, `--check`, which
+would be read unseen), or follow links out of the project (`-L`, `-R`).
 """
 
 from collections.abc import Mapping
@@ -35,9 +36,9 @@ _FILTERS: dict[str, str] = {
     " --output-separator: --table-columns: --table-right: --json --table-name: --fillrows",
     **dict.fromkeys(
         names_in("md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum"),
-        "-bctwz --check --quiet --status --strict --tag --warn --text --binary",
+        "-btwz --quiet --status --strict --tag --warn --text --binary",
     ),
-    "cksum": "-a: --algorithm: --check --tag --untagged",
+    "cksum": "-a: --algorithm: --tag --untagged",
     "base64": "-diw: --decode --ignore-garbage --wrap:",
     "hexdump": "-bcCdovxn: -s: -e: --canonical --length: --skip:",
     "od": "-A: -j: -N: -t: -w? -abcdDfhiloOsxv --address-radix: --skip-bytes: --read-bytes:"
@@ -152,7 +153,7 @@ LOOKING: Final[Mapping[str, Usage]] = {
             "tr*",
             otherwise=("-e -f --regexp --file", "r*"),
             is_harmless=True,
-            reads_here="-r --recursive",
+            reads_here="-r --recursive -d --directories",
             does=_SEARCHES,
         ),
     ),
