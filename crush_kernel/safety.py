@@ -9,6 +9,7 @@ Source: design §§2, 5.
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import anyio.from_thread
 
@@ -27,6 +28,9 @@ from crush_kernel.permissions.gate import Gate
 from crush_kernel.permissions.rulebook import RuleBook, open_policy
 from crush_kernel.shell.sandbox import Sandbox
 from crush_kernel.tools.paths import PathPolicy
+
+MAX_WARNINGS: Final = 20
+"""That are told; a project's file can have thousands of mistakes in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,12 @@ class Safety:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One sentence for each thing that was written and does not count."""
-        return tuple(dict.fromkeys((*self.said.warnings, *self.rules.page.warnings)))
+        """One sentence for each thing that was written and does not count; of many the first."""
+        found = tuple(dict.fromkeys((*self.said.warnings, *self.rules.page.warnings)))
+        if len(found) <= MAX_WARNINGS:
+            return found
+        more = f"{len(found) - MAX_WARNINGS:,} more things in configuration files do not count."
+        return (*found[:MAX_WARNINGS], more)
 
     def run_hooks(self, hooks: Hooks) -> None:
         """Have `hooks` run what is configured, now and after each change."""

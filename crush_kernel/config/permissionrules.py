@@ -39,6 +39,9 @@ _FREEDOM: Final[Mapping[PermissionMode, int]] = {
 }
 """How much passes without a question."""
 
+MAX_KEYS: Final = 100
+"""Of `permissions`, for each of which that is not known there is a word."""
+
 MAX_RULES: Final = 1_000
 """Of one file; nobody has read more of them."""
 
@@ -89,6 +92,9 @@ class _Reading:
         options = self._object(file, file.document, "options")
         self.disabled += self._texts(file, "options.disabled_tools", options.get("disabled_tools"))
         permissions = self._object(file, file.document, "permissions")
+        if len(permissions) > MAX_KEYS:
+            self._warn(file, f"permissions has more than {MAX_KEYS} keys; unknown ones are ignored")
+            permissions = {key: permissions[key] for key in _KEYS if key in permissions}
         for key, value in permissions.items():
             if verdict := _LISTS.get(key):
                 self._take_rules(file, key, verdict, value)

@@ -6,6 +6,7 @@ import pytest
 
 from crush_kernel.config.configfiles import ConfigFile, Scope
 from crush_kernel.config.permissionrules import (
+    MAX_KEYS,
     MAX_RULES,
     WrittenPermissions,
     opening_mode,
@@ -128,3 +129,12 @@ def test_the_environment_goes_before_files(
 ) -> None:
     settings = read_settings({"HOME": "/h", **environ})
     assert opening_mode(settings, WrittenPermissions(mode=written)) == mode
+
+
+@pytest.mark.parametrize("scope", ["user", "project"])
+def test_of_thousands_of_unknown_keys_little_is_said_and_known_ones_count(scope: Scope) -> None:
+    unknown: JsonObject = {f"key {number}": 1 for number in range(MAX_KEYS * 100)}
+    written = said({"permissions": {**unknown, "deny": ["d"]}}, scope)
+    assert texts(written) == [("deny", "d")]
+    assert len(written.warnings) == 1
+    assert "unknown ones are ignored" in written.warnings[0]

@@ -18,6 +18,12 @@ from crush_kernel.wording import counted
 MAX_CHARS: Final = 200_000
 """Of all claims: more than this nobody reads, so that it is not to be had by one line either."""
 
+MAX_CLAIMS: Final = 1_000
+"""More entries than this nobody reads either."""
+
+MAX_SAMPLED: Final = 20
+"""That are shown of more than this."""
+
 FOLDED_LINES: Final = 40
 FOLDED_CHARS: Final = 3_000
 
@@ -57,7 +63,12 @@ class Look:
 
 def is_too_large(files: ConfigFiles) -> bool:
     """Return whether there is more than anybody reads."""
-    return sum(len(_text(claim)) for claim in files.claims) > MAX_CHARS
+    is_long = sum(_length(claim) for claim in files.claims) > MAX_CHARS
+    return is_long or len(files.claims) > MAX_CLAIMS
+
+
+def _length(claim: Claim) -> int:
+    return len(claim.file) + sum(map(len, claim.keys)) + len(_text(claim))
 
 
 def trust_line(files: ConfigFiles) -> str:
@@ -76,7 +87,8 @@ def sections(look: Look, said: str = "") -> Iterator[str]:
         yield said
     files = look.files
     yield _state(look)
-    for claim in files.claims:
+    # What cannot be trusted need not be shown in full.
+    for claim in files.claims[: MAX_SAMPLED if is_too_large(files) else None]:
         yield from _claim(claim)
     if files.claims:
         yield _next(files)
@@ -125,8 +137,8 @@ def _next(files: ConfigFiles) -> str:
         return "`/trust forget` takes it back. Any change to it asks again."
     if is_too_large(files):
         return (
-            f"This is more than {MAX_CHARS:,} characters, which nobody reads: it cannot be "
-            "trusted. Take out what is not needed."
+            f"This is more than {MAX_CHARS:,} characters or {MAX_CLAIMS:,} entries, which nobody "
+            "reads: it cannot be trusted. Take out what is not needed."
         )
     return (
         f"To trust exactly this, in this folder, run `{trust_line(files)}`. Any change to it asks "

@@ -12,6 +12,7 @@ from crush_kernel.config.configfiles import ConfigFiles
 from crush_kernel.kernel.commands.trustpage import (
     FOLDED_LINES,
     MAX_CHARS,
+    MAX_CLAIMS,
     Look,
     ReadSource,
     hidden_note,
@@ -65,10 +66,26 @@ def test_what_is_long_is_folded_and_whole() -> None:
     assert all(json.dumps(line) in shown for line in lines)
 
 
-def test_more_than_anybody_reads_cannot_be_trusted() -> None:
-    shown = page(Claim("crush.json", ("hooks",), "x" * (MAX_CHARS + 1)))
+@pytest.mark.parametrize(
+    "claims",
+    [
+        pytest.param([Claim("crush.json", ("hooks",), "x" * (MAX_CHARS + 1))], id="content"),
+        pytest.param([Claim("crush.json", ("x" * MAX_CHARS,), "hidden")], id="a name"),
+        pytest.param(
+            [Claim("crush.json", ("x" * 1_000, str(number)), 1) for number in range(300)],
+            id="names together",
+        ),
+        pytest.param(
+            [Claim("crush.json", (f"k{number}",), 1) for number in range(MAX_CLAIMS + 1)],
+            id="entries",
+        ),
+    ],
+)
+def test_more_than_anybody_reads_cannot_be_trusted(claims: list[Claim]) -> None:
+    shown = page(*claims)
     assert "cannot be trusted" in shown
     assert not re.search(r"/trust [0-9a-f]", shown)
+    assert len(shown) < 2 * MAX_CHARS
 
 
 @pytest.mark.parametrize("parser", [commonmark, jupyterlab, nbconvert])
