@@ -19,36 +19,14 @@ from crush_kernel.config.configfiles import (
 )
 from crush_kernel.config.directories import Directories, home_directory
 from crush_kernel.config.settings import read_flag
+from crush_kernel.files.keyplaces import KEY_FOLDERS, KEYS_IN_HOME
 from crush_kernel.files.names import printable
 from crush_kernel.shell.sandbox import Confinement
 
 VARIABLE: Final = "CRUSH_SANDBOX"
 
-_KEYS: Final = (
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".config/op",
-    ".config/rclone",
-    ".docker",
-    ".git-credentials",
-    ".kube",
-    ".local/share/jupyter/runtime",
-    ".local/share/keyrings",
-    ".mozilla",
-    ".netrc",
-    ".npmrc",
-    ".password-store",
-    ".pgpass",
-    ".pypirc",
-    ".vault-token",
-)
-"""Below the home: keys, passwords and sessions, and the sockets of their keepers."""
+_JUPYTER: Final = ".local/share/jupyter/runtime"
+"""Below the home: keys and sockets of kernels that run."""
 
 _STARTED: Final = (
     ".bash_login",
@@ -87,7 +65,7 @@ def wants_sandbox(
             if value is False:
                 warnings.append(
                     f"{printable(str(file.path))} is the project's and cannot switch the sandbox "
-                    "off; that stands in your own configuration"
+                    "off; that stands in your own configuration."
                 )
     chosen = next((each for each in (said, by_user) if each is not None), by_project)
     return chosen, tuple(warnings)
@@ -119,7 +97,7 @@ def confinement_for(
         ),
         sealed_folders=(root / ".git" / "hooks",),
         hidden=(
-            *(home / name for name in _KEYS),
+            *(home / name for name in (*sorted(KEY_FOLDERS), *KEYS_IN_HOME, _JUPYTER)),
             directories.data,
             # And not its folder: skills, which stand there, may bring programs along.
             *(directories.config / name for name in (CONFIG_NAME, *SCRIPT_NAMES)),
@@ -142,7 +120,7 @@ def _option(file: ConfigFile, warnings: list[str]) -> bool | None:
         return value
     warnings.append(
         f"options.sandbox in {printable(str(file.path))} is neither true nor false; commands are "
-        "confined"
+        "confined."
     )
     return True
 

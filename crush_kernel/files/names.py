@@ -2,10 +2,6 @@
 
 import re
 
-KEY_FOLDERS = frozenset((".ssh", ".gnupg", ".aws", ".azure", ".gcloud", ".kube", ".password-store"))
-"""Where keys are kept. A notebook in the home folder makes it the project, and they must not
-come to be inside with it: reading there always asks, and searches leave it out."""
-
 _HIDDEN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )

@@ -15,7 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from crush_kernel.files.names import KEY_FOLDERS, printable
+from crush_kernel.files.keyplaces import KEY_FOLDERS, KEYS_IN_HOME
+from crush_kernel.files.names import printable
 
 _GIT: Final = "which git goes by: it can have git run programs"
 _COMMIT: Final = "which is run when something is committed"
@@ -30,7 +31,6 @@ _PYTHON: Final = "which is run by every Python"
 _KERNEL: Final = "which says what starts as a Jupyter kernel"
 _MACHINE: Final = "which belongs to the system"
 _PROGRAMS: Final = "where programs are that are run by their name"
-_SECRET_PARTS: Final = dict.fromkeys(KEY_FOLDERS, _KEYS)
 
 _FOLDERS: Final[Mapping[str, str]] = {
     ".git": _GIT,
@@ -46,7 +46,7 @@ _FOLDERS: Final[Mapping[str, str]] = {
     ".jupyter": _LOGIN,
     ".ipython": _LOGIN,
     ".direnv": _LOGIN,
-    **_SECRET_PARTS,
+    **dict.fromkeys(KEY_FOLDERS, _KEYS),
 }
 """Folders by name, and all that is in them."""
 
@@ -121,6 +121,7 @@ _EXAMPLES: Final = (".example", ".sample", ".template", ".dist")
 """How files end that are there to be copied, and hold nothing."""
 
 _HOME: Final[Mapping[str, str]] = {
+    **dict.fromkeys(KEYS_IN_HOME, _KEYS),
     **dict.fromkeys(
         (
             *(".config/autostart", ".config/systemd", ".config/environment.d", ".config/fish"),
@@ -138,18 +139,8 @@ _HOME: Final[Mapping[str, str]] = {
     **dict.fromkeys((".local/bin", "bin", ".cargo/bin"), _PROGRAMS),
     **dict.fromkeys(
         (
-            *(".config/gh", ".config/gcloud", ".config/rclone", ".config/op", ".cargo/config"),
-            *(".cargo/config.toml", ".cargo/credentials", ".cargo/credentials.toml", ".m2"),
-            *(
-                ".docker",
-                ".config/pip",
-                ".gradle",
-                ".terraform.d",
-                ".pip",
-                ".config/uv",
-                ".config/hub",
-            ),
-            *("library/keychains", ".local/share/keyrings", ".mozilla", ".config/google-chrome"),
+            *(".cargo/config", ".cargo/config.toml", ".config/pip", ".config/uv", ".gradle", ".m2"),
+            *(".pip", ".terraform.d", "library/keychains"),
         ),
         _SOURCES,
     ),
@@ -234,11 +225,6 @@ class ControlFiles:
         if path.is_relative_to(self.home):
             return printable(str("~" / path.relative_to(self.home)))
         return printable(str(path))
-
-
-def is_control_file(path: Path, *, home: Path, root: Path) -> bool:
-    """Return whether writing to the real `path` always has to be asked."""
-    return bool(ControlFiles(home, root).danger(path))
 
 
 def _folded(parts: Iterable[str]) -> tuple[str, ...]:

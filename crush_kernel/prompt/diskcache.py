@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
-from crush_kernel.files.names import KEY_FOLDERS
+from crush_kernel.files.keyplaces import KEY_FOLDERS
 from crush_kernel.files.opening import open_real
 from crush_kernel.files.textfile import decode, detect, shown
 

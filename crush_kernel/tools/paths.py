@@ -19,7 +19,8 @@ from urllib.parse import unquote, urlsplit
 
 from crush_kernel.config.directories import home_directory
 from crush_kernel.errors import ToolError
-from crush_kernel.files.names import KEY_FOLDERS, printable
+from crush_kernel.files.keyplaces import KEY_FOLDERS
+from crush_kernel.files.names import printable
 from crush_kernel.permissions.controlfiles import ControlFiles
 from crush_kernel.permissions.request import PermissionRequest
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crush_kernel.permissions.controlfiles import ControlFiles, is_control_file
+from crush_kernel.permissions.controlfiles import ControlFiles
 from crush_kernel.prompt.memory import NAMES
 
 HOME = Path("/home/u")
@@ -81,9 +81,7 @@ def test_other_files_have_none(text: str) -> None:
 
 
 def test_every_memory_file_is_one() -> None:
-    assert {
-        name for name in NAMES if not is_control_file(ROOT / name, home=HOME, root=ROOT)
-    } == set()
+    assert {name for name in NAMES if not ControlFiles(HOME, ROOT).danger(ROOT / name)} == set()
 
 
 def test_where_the_project_is_says_nothing_of_its_files() -> None:

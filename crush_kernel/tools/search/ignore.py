@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from crush_kernel.files.names import KEY_FOLDERS
+from crush_kernel.files.keyplaces import KEY_FOLDERS
 from crush_kernel.tools.search.globs import BadGlob, anywhere, expand_choices, translate
 
 LEFT_OUT = KEY_FOLDERS.union(
