@@ -9,13 +9,19 @@ from crush_kernel.permissions.shell.judgement import UNKNOWN_WORD, Word
 Folders: TypeAlias = tuple[Word | None, ...]
 """Those where the shell may be, `None` for where it started; empty where nothing runs any more."""
 
+MAX_FOLDERS = 16
+"""With more that are possible, none is known."""
+
 START: Folders = (None,)
 LOST: Folders = (UNKNOWN_WORD,)
 
 
 def either(one: Folders, other: Folders) -> Folders:
     """Return where the shell may be if it took one of two ways."""
-    return one if one == other else tuple(dict.fromkeys((*one, *other)))
+    if one == other:
+        return one
+    both = tuple(dict.fromkeys((*one, *other)))
+    return both if len(both) <= MAX_FOLDERS else LOST
 
 
 def moved(folders: Folders, there: Word) -> Folders:

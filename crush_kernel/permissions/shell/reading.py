@@ -64,6 +64,8 @@ MAX_CHARACTERS = 128 * 1024
 MAX_SURE_CHARACTERS = 32 * 1024
 """More is read by one reader only."""
 MAX_PARTS = 1_000
+MAX_WORDS = 100_000
+"""More than fit in a line: a wrapper's words count again for what it runs."""
 MAX_SCRIPTS = 5
 """How deep scripts and wrappers may stand inside of each other."""
 
@@ -141,6 +143,8 @@ class _Reading:
         self._judge = judge
         self._parts: list[ReadPart] = []
         self._reasons: dict[str, None] = {}
+        self._count = 0
+        """Of all words of commands."""
         self._level = 0
         self._is_lost = False
         """Whether a function can have led the shell anywhere."""
@@ -225,11 +229,12 @@ class _Reading:
         self._reasons.update(dict.fromkeys(reasons))
 
     def _add(self, part: ReadPart) -> None:
-        if self._has_room():
+        if self._has_room(part.words):
             self._parts.append(part)
 
-    def _has_room(self) -> bool:
-        if len(self._parts) < MAX_PARTS:
+    def _has_room(self, words: tuple[Word, ...]) -> bool:
+        self._count += len(words)
+        if len(self._parts) < MAX_PARTS and self._count <= MAX_WORDS:
             return True
         self._because(TOO_MUCH)
         return False
@@ -334,7 +339,7 @@ class _Reading:
         self, text: str, words: tuple[Word, ...], folders: Folders, files: Files = _NO_FILES
     ) -> tuple[Folders, Folders]:
         """Read a command by its words; return where the shell may be if it does well, or badly."""
-        if not self._has_room():
+        if not self._has_room(words):
             return LOST, LOST
         judgement = _condition(words) if words[0].source == "[[" else self._judge(words)
         is_looking = judgement.is_read_only and not self._is_lost
@@ -373,6 +378,8 @@ class _Reading:
             folders = LOST
         if self._level >= 2 * MAX_SCRIPTS:
             self._because(DEEP)
+            return LOST
+        if not self._has_room(()):
             return LOST
         return self.script(script.text or "", folders)
 

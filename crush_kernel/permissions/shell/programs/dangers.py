@@ -6,6 +6,7 @@ Source: Crush, banned commands and argument blockers, by real name and through e
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 from crush_kernel.permissions.shell.judgement import Word
@@ -144,14 +145,20 @@ def _follows(leading: tuple[str, ...], flags: frozenset[str], arguments: tuple[W
     texts = [word.text or "" for word in arguments]
     if flags and not any(_is_flag(text, flags) for text in texts):
         return False
+    places = (at for at, text in enumerate(texts) if not text.startswith("-"))
+    first = tuple(islice(places, len(leading) + 1))
+    operands = tuple(texts[at] for at in first)
+    if operands[: len(leading)] == leading:
+        return True
     # What follows an option may be its value, or an operand: both ways.
-    operands = [text for text in texts if not text.startswith("-")]
-    for at, text in enumerate(texts[:-1]):
-        if text.startswith("-") and "=" not in text and texts[at + 1] in operands:
-            shorter = [other for index, other in enumerate(texts) if index != at + 1]
-            if tuple(t for t in shorter if not t.startswith("-"))[: len(leading)] == leading:
-                return True
-    return tuple(operands[: len(leading)]) == leading
+    return any(
+        _may_be_value(texts, at) and (*operands[:index], *operands[index + 1 :]) == leading
+        for index, at in enumerate(first)
+    )
+
+
+def _may_be_value(texts: list[str], at: int) -> bool:
+    return at > 0 and texts[at - 1].startswith("-") and "=" not in texts[at - 1]
 
 
 def _is_flag(text: str, flags: frozenset[str]) -> bool:
