@@ -126,7 +126,7 @@ def _asked(
     *,
     hook: Decision | None,
 ) -> Ask | None:
-    if request.grant in grants:
+    if request.exact_grant in grants:
         return None
     if rule := policy.asks(request):
         return Ask(rule)

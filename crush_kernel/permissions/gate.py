@@ -70,12 +70,16 @@ class DenyAll:
 
     async def ask(self, request: PermissionRequest) -> Answer:
         """Refuse at once and say how to allow it."""
-        return Answer(
-            "deny",
-            f"{NOBODY} and nothing allows {request.tool}; set "
-            "CRUSH_PERMISSION_MODE to accept-edits or yolo to let it run unattended",
-            is_nobody=True,
-        )
+        if request.dangers or request.is_outside or request.is_private:
+            how = "no mode lets it run unattended, only a rule of the user that names it"
+        else:
+            modes = "accept-edits or yolo" if request.action == "write" else "yolo"
+            how = (
+                f"a rule of the user, or CRUSH_PERMISSION_MODE set to {modes}, lets it run "
+                "unattended"
+            )
+        reason = f"{NOBODY} and nothing allows {request.tool}; {how}"
+        return Answer("deny", reason, is_nobody=True)
 
 
 class Gate:
@@ -226,7 +230,7 @@ class Gate:
         return Allow(rule, "person", kept=answer.rules, kept_scope=answer.scope)
 
     def _grant(self, request: PermissionRequest) -> None:
-        self._grants |= {request.grant}
+        self._grants |= {request.grant, request.exact_grant}
         self._change()
 
     def _change(self) -> None:

@@ -104,9 +104,19 @@ class PermissionRequest:
             reach = "private" if self.is_private else "public"
             scope = "\0".join((reach, self.server, *map(str, self.paths)))
             return Grant(tool=self.tool, action=self.action, scope=scope)
-        is_special = self.is_outside or bool(self.dangers)
-        scope = "\0".join(map(str, self.paths)) if is_special else ""
-        return Grant(tool=self.tool, action=self.action, scope=scope)
+        if self.is_outside or self.dangers:
+            return self.exact_grant
+        return Grant(tool=self.tool, action=self.action, scope="")
+
+    @property
+    def exact_grant(self) -> "Grant":
+        """Return what allows this and nothing beside it: of files, those that are named.
+
+        Where somebody wants to be asked of a file, a grant of the whole project is no answer.
+        """
+        if self.action in ("execute", "fetch"):
+            return self.grant
+        return Grant(tool=self.tool, action=self.action, scope="\0".join(map(str, self.paths)))
 
 
 @dataclass(frozen=True, slots=True)

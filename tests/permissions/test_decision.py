@@ -8,7 +8,7 @@ import pytest
 from crush_kernel.config.settings import PermissionMode
 from crush_kernel.permissions.decision import Allow, Ask, Decision, Deny, decide
 from crush_kernel.permissions.policy import Policy
-from crush_kernel.permissions.request import Action, PermissionRequest
+from crush_kernel.permissions.request import Action, Grant, PermissionRequest
 from tests.permissions.ruling import bash, policy
 
 SRC = Path("/p/src.py")
@@ -107,6 +107,32 @@ def test_a_grant_covers_what_was_shown_and_no_more(
     granted: PermissionRequest, wanted: PermissionRequest, kind: str
 ) -> None:
     assert decide(wanted, mode="default", grants=frozenset({granted.grant})).kind == kind
+
+
+ASKING = pytest.mark.parametrize(
+    ("rules", "hook"),
+    [
+        pytest.param(policy(ask=("edit(keys/**)", "view(keys/**)")), None, id="rule"),
+        pytest.param(policy(), Ask("a hook"), id="hook"),
+    ],
+)
+
+
+@ASKING
+@pytest.mark.parametrize("action", ["write", "read"])
+@pytest.mark.parametrize("mode", ["default", "accept-edits", "yolo"])
+def test_a_grant_of_the_project_answers_nobody_who_wants_to_be_asked_of_a_file(
+    *, rules: Policy, hook: Decision | None, action: Action, mode: PermissionMode
+) -> None:
+    one, other = (request(action, paths=(Path(f"/p/keys/{name}"),)) for name in "ab")
+    whole, exact = frozenset({one.grant}), frozenset({one.grant, one.exact_grant})
+
+    def kind(wanted: PermissionRequest, grants: frozenset[Grant]) -> str:
+        return decide(wanted, mode=mode, grants=grants, policy=rules, hook=hook).kind
+
+    assert one.grant == other.grant
+    assert kind(one, whole) == kind(other, whole) == kind(other, exact) == "ask"
+    assert kind(one, exact) == "allow"
 
 
 def test_a_grant_does_not_loosen_plan_mode() -> None:

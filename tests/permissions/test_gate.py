@@ -29,7 +29,7 @@ class SlowAsker:
     count: int = 0
 
     async def ask(self, request: PermissionRequest) -> Answer:
-        assert request.tool == "bash"
+        assert request.tool in ("bash", "edit")
         self.count += 1
         self.asked.set()
         await self.go.wait()
@@ -57,6 +57,17 @@ async def test_a_grant_counts_for_requests_that_wait_and_withdraws_their_questio
             first.go.set()
     assert others.count == 2
     assert [type(word) for word in words] == [Allow] * 3
+
+
+async def test_what_is_granted_answers_the_same_question_but_not_another_that_a_rule_wants() -> (
+    None
+):
+    gate, asker = Gate(policy=policy(ask=("edit(keys/**)",))), SlowAsker(Answer("session"))
+    asker.go.set()
+    for count, name in enumerate(("keys/a", "keys/a", "keys/b", "keys/a", "src/a", "src/b")):
+        wanted = PermissionRequest("c", "edit", "write", "edit", paths=(Path("/p") / name,))
+        assert isinstance(await gate.settle(wanted, asker), Allow)
+        assert asker.count == (1 if count < 2 else 2)
 
 
 async def test_questions_do_not_hold_each_other_up() -> None:
@@ -249,3 +260,28 @@ async def test_a_rule_against_a_tool_refuses_it_whatever_it_would_do() -> None:
     gate = Gate(policy=policy(deny=("bash", "edit(src/**)"), ask=("view",)))
     tools = [tool for tool in ("bash", "edit", "view", "ls") if gate.refuses_tool(tool)]
     assert tools == ["bash"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "how"),
+    [
+        pytest.param(LS, "CRUSH_PERMISSION_MODE set to yolo,", id="a command"),
+        pytest.param(
+            PermissionRequest("c1", "edit", "write", "edit a", paths=(Path("/p/a"),)),
+            "CRUSH_PERMISSION_MODE set to accept-edits or yolo,",
+            id="an edit",
+        ),
+        pytest.param(replace(LS, dangers=("it ends",)), "no mode lets it", id="danger"),
+        pytest.param(
+            PermissionRequest("c1", "view", "read", "read /a", (Path("/a"),), is_outside=True),
+            "no mode lets it",
+            id="outside the project",
+        ),
+    ],
+)
+async def test_where_nobody_is_it_says_what_would_help(
+    request_: PermissionRequest, how: str
+) -> None:
+    answer = await DenyAll().ask(request_)
+    assert how in answer.reason
+    assert answer.is_nobody
