@@ -161,7 +161,7 @@ def _row(call: AuditedCall) -> str:
         f"<tr{kind}><td class='when'>{_text(_time(when), MAX_SHORT_CHARS)}</td>"
         f"<td>{agent}<b>{_text(call.tool, MAX_SHORT_CHARS)}</b>{what}</td>"
         f"<td>{''.join(_decided(call))}</td>"
-        f"<td>{_text(call.outcome, MAX_SHORT_CHARS)}</td></tr>"
+        f"<td class='result'>{_text(call.outcome, MAX_SHORT_CHARS)}</td></tr>"
     )
 
 
@@ -260,6 +260,7 @@ td, th {{ border-bottom: 1px solid #8884; padding: .3rem .5rem; text-align: star
   vertical-align: top; }}
 table.facts th {{ width: 6rem; }}
 td.when {{ white-space: nowrap; font-size: .85rem; }}
+td.result {{ min-width: 5rem; }}
 tr.denied td {{ color: var(--denied); }}
 code {{ font-family: ui-monospace, monospace; font-size: .85rem; white-space: pre-wrap;
   unicode-bidi: isolate; }}
