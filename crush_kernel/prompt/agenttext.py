@@ -12,7 +12,9 @@ from typing import Final, cast
 
 from crush_kernel.files.names import printable
 from crush_kernel.prompt.header import NAME, header_text, on_one_line, split_header
+from crush_kernel.prompt.hiddentext import without_hidden
 from crush_kernel.toolnames import CLAUDE_NAMES, DOWNLOAD, JOBS, SHELL, TOOLS
+from crush_kernel.wording import counted
 
 MAX_NAME_BYTES = 64
 MAX_DESCRIPTION_BYTES = 8_192
@@ -83,12 +85,15 @@ def parse_agent(text: str, *, stem: str) -> AgentText | tuple[str, ...]:
         text: of the file, with `\n` for line ends.
         stem: the file's name without its ending, which is the agent's unless it has another.
     """
+    text, hidden = without_hidden(text)
     # Claude Code writes descriptions with colons in them, which YAML does not allow.
     parts = split_header(text, is_lenient=True)
     if isinstance(parts, str):
         return (parts,)
     faults: list[str] = []
     problems: list[str] = []
+    if hidden:
+        problems.append(f"it holds {counted(hidden, 'hidden character')}, which it does not get")
     name = _name(parts.header, stem, faults)
     description = header_text(
         parts.header, "description", MAX_DESCRIPTION_BYTES, faults, is_required=True

@@ -12,6 +12,7 @@ from typing import Final, cast
 
 from crush_kernel.prompt.delimited import delimited
 from crush_kernel.prompt.header import NAME, header_text, on_one_line, split_header
+from crush_kernel.prompt.hiddentext import without_hidden
 
 FILE_NAME: Final = "SKILL.md"
 
@@ -51,7 +52,7 @@ def parse_skill(text: str, *, folder: str) -> SkillText | tuple[str, ...]:
         text: of a `SKILL.md`, with `\n` for line ends.
         folder: the name of the folder it is in, which is the skill's name too.
     """
-    parts = split_header(text)
+    parts = split_header(without_hidden(text)[0])
     if isinstance(parts, str):
         return (parts,)
     return _checked(parts.header, parts.body, folder)

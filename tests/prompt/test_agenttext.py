@@ -80,6 +80,14 @@ def test_tools_are_named_as_here_or_as_in_claude_code(
     assert TOOLS.issuperset(found.tools or ())
 
 
+def test_what_people_do_not_see_is_not_in_an_agent_and_that_is_told() -> None:
+    text = "---\ndescription: Looks\u200b.\n---\nDo\U000e006f\U000e006b it.\n"
+    found = parse_agent(text, stem="looker")
+    assert isinstance(found, AgentText)
+    assert (found.description, found.body) == ("Looks.", "Do it.")
+    assert found.problems == ("it holds 3 hidden characters, which it does not get",)
+
+
 @pytest.mark.parametrize(
     ("written", "tools", "problem"),
     [

@@ -31,6 +31,11 @@ def test_a_header_is_read(header: str) -> None:
     assert skill(header) == GOOD
 
 
+def test_what_people_do_not_see_is_not_in_a_skill() -> None:
+    header = "name: notes\ndescription: Write\u200b notes.\U000e006f"
+    assert skill(header, "Do\U000e006b it.") == GOOD
+
+
 @pytest.mark.parametrize(
     "text", ["\n\n---\n{}\n---", "--- \n{}\n---  \n\n\nDo it.", "---\n{}\n---\nDo it."]
 )
