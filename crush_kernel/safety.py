@@ -20,7 +20,7 @@ from crush_kernel.config.permissionrules import (
     opening_mode,
     read_permissions,
 )
-from crush_kernel.config.sandboxing import confinement_for, wants_sandbox
+from crush_kernel.config.sandbox import confinement_for, wants_sandbox
 from crush_kernel.config.settings import Settings
 from crush_kernel.config.trust import ProjectTrust, TrustStore
 from crush_kernel.hooks.hooks import Hooks

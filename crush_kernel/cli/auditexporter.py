@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from traitlets import default
 
 from crush_kernel.config.directories import project_data_directory, project_root, read_directories
-from crush_kernel.history.journal.reading import JournalDecisions, read_decisions
+from crush_kernel.history.journal.readonly import JournalDecisions, read_decisions
 from crush_kernel.history.notebook import NotebookContents, read_ipynb
 from crush_kernel.history.record import SessionHeader
 from crush_kernel.history.usermark import MARK_NAME, user_mark

@@ -38,7 +38,7 @@ async def trust(call: CommandCall) -> str:
     word = call.arguments.strip().lower()
     if word == FORGET:
         if not trust.files.claims:
-            raise NothingToDo("This project claims nothing that could be trusted.")
+            raise NothingToDo("There is nothing in the configuration of this project to trust.")
         await run_sync(trust.forget)
         return "This project is trusted with nothing now. Its hooks do not run any more."
     if word and not _is_hash(word):
@@ -47,7 +47,7 @@ async def trust(call: CommandCall) -> str:
     if not word:
         return await _page(call.runtime, files, "")
     if not files.claims:
-        raise NothingToDo("This project claims nothing that could be trusted.")
+        raise NothingToDo("There is nothing in the configuration of this project to trust.")
     if not files.digest.startswith(word):
         return await _page(call.runtime, files, _CHANGED)
     if trust.files.is_trusted and files.digest == trust.files.digest:

@@ -6,7 +6,7 @@ import pytest
 
 from crush_kernel.config.configfiles import ConfigFile, Scope
 from crush_kernel.config.directories import read_directories
-from crush_kernel.config.sandboxing import confinement_for, wants_sandbox
+from crush_kernel.config.sandbox import confinement_for, wants_sandbox
 from crush_kernel.messages import JsonObject
 
 
