@@ -1150,6 +1150,8 @@ HARMLESS = {
         kubectl get pods
         kubectl apply -f a
         terraform plan
+        terraform -chdir=x show destroy
+        kubectl -n=x get delete
         aws s3 ls
         gh pr list
         echo curl x
