@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -106,10 +107,11 @@ def command_request(
         notes: what a person should know besides.
     """
     places = [_look_at(part, folder.path, paths) for part in reading.parts]
+    names_programs = cache(repository_names_programs)  # most lines work in one repository
     has_programs = False
     for part, each in zip(reading.parts, places, strict=True):
         start = _repository(part, folder.path)
-        if part.judgement.is_read_only and _is_git(part) and repository_names_programs(start):
+        if part.judgement.is_read_only and _is_git(part) and names_programs(start):
             each.is_certain, has_programs = False, True
     outside = dict.fromkeys(path for each in places for path in each.outside())
     if folder.is_outside:
@@ -144,7 +146,7 @@ def command_request(
 
 def _is_git(part: ReadPart) -> bool:
     name = part.words[0].text if part.words else None
-    return name is not None and Path(name).name == "git"
+    return name is not None and name.rpartition("/")[2] == "git"
 
 
 def _repository(part: ReadPart, start: Path) -> Path:
