@@ -55,17 +55,19 @@ OWN_NOTEBOOK = "writes to the notebook that runs: the page may overwrite that, o
 
 GIT_WITHOUT_PROGRAMS: Mapping[str, str] = MappingProxyType(
     {
-        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_COUNT": "3",
         "GIT_CONFIG_KEY_0": "core.fsmonitor",
         "GIT_CONFIG_VALUE_0": "false",
         "GIT_CONFIG_KEY_1": "diff.ignoreSubmodules",
         "GIT_CONFIG_VALUE_1": "all",
+        "GIT_CONFIG_KEY_2": "core.hooksPath",
+        "GIT_CONFIG_VALUE_2": os.devnull,
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_OPTIONAL_LOCKS": "0",
     }
 )
 """For commands that only read: git does not look into repositories inside of the repository, whose
-configuration nobody has looked at, fetches nothing and writes no index."""
+configuration nobody has looked at, runs no hooks, fetches nothing and writes no index."""
 
 STARTUP_S = 0.5
 """How long a command that goes into the background at once is watched before: what fails, fails

@@ -134,6 +134,9 @@ def command_request(
             *(reason for reason in reading.reasons if reason != WRITES),
             *((RUNS_OUTSIDE,) if any(each.runs_outside for each in places) else ()),
             *((WRITES_ANYWHERE,) if any(each.writes_anywhere for each in places) else ()),
+            # Who allowed looking by a rule has not seen what this repository, or folder, runs.
+            *((GIT_PROGRAMS,) if has_programs else ()),
+            *((OWN_PROGRAMS,) if any(each.is_own for each in places) else ()),
         ),
         dangers=tuple(dict.fromkeys(danger for each in places for danger in each.dangers)),
         notes=(

@@ -28,7 +28,8 @@ receive rerere status tag transfer user versionsort
 
 _KEYS: Final = """
 core.abbrev core.autocrlf core.bare core.checkstat core.compression core.eol core.filemode
-core.fscache core.ignorecase core.logallrefupdates core.longpaths core.precomposeunicode
+core.fscache core.hookspath core.ignorecase core.logallrefupdates core.longpaths
+core.precomposeunicode
 core.preloadindex core.protecthfs core.protectntfs core.quotepath core.repositoryformatversion
 core.safecrlf core.sharedrepository core.splitindex core.symlinks core.trustctime
 core.untrackedcache core.whitespace commit.gpgsign commit.template commit.verbose diff.algorithm

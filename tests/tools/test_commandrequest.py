@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from crush_kernel.permissions.decision import decide
+from crush_kernel.permissions.pathpattern import Place
+from crush_kernel.permissions.policy import Policy, StandingRule
+from crush_kernel.permissions.proposal import proposed_rules
 from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.rule import parse_rule
 from crush_kernel.permissions.shell.reading import read_command
 from crush_kernel.tools.commandrequest import OWN_PROGRAMS, command_request
 from crush_kernel.tools.paths import PathPolicy
@@ -288,3 +292,21 @@ def test_what_an_unknown_program_gets_may_lead_outside(
 def test_what_stays_in_the_project_leads_nowhere(world: World, command: str) -> None:
     assert not world.asked(command).paths
     assert kind(world.asked(command), "yolo") == "allow"
+
+
+@pytest.mark.parametrize("command", ["git status", "git diff && ls", "cd src && git log"])
+def test_no_rule_for_looking_covers_what_a_repository_has_run(world: World, command: str) -> None:
+    place = Place(world.project, world.home)
+    rules = Policy((StandingRule("allow", parse_rule("bash(git:*)")),), place)
+
+    def said() -> str:
+        return decide(world.asked(command), mode="default", grants=frozenset(), policy=rules).kind
+
+    assert said() == "allow"
+    with (world.project / ".git/config").open("a") as config:
+        config.write("[core]\nhooksPath = .husky\n")
+    assert said() == "allow"
+    with (world.project / ".git/config").open("a") as config:
+        config.write("[diff]\nexternal = ./spy\n")
+    assert said() == "ask"
+    assert not proposed_rules(world.asked(command), rules)
