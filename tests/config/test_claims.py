@@ -57,6 +57,21 @@ CLAIMED: dict[str, tuple[JsonObject, tuple[str, ...]]] = {
         {"options": {"global_context_paths": ["x"]}},
         ("options", "global_context_paths"),
     ),
+    "a memory file from up within": (
+        {"options": {"context_paths": ["docs", "a/../../x"]}},
+        ("options", "context_paths"),
+    ),
+    "a memory file of a drive": (
+        {"options": {"context_paths": ["C:x"]}},
+        ("options", "context_paths"),
+    ),
+    "a memory file up by backslashes": (
+        {"options": {"context_paths": ["a\\..\\..\\x"]}},
+        ("options", "context_paths"),
+    ),
+    "a command in a key": ({"tools": {"ls": {"$(id)": 1}}}, ("tools",)),
+    "a command in a list": ({"tools": {"ls": ["a", ["`id`"]]}}, ("tools",)),
+    "a server that may be on": ({"mcp": {"x": {"disabled": "no"}}}, ("mcp", "x")),
     "no sandbox": ({"options": {"sandbox": False}}, ("options", "sandbox")),
     "servers by themselves": ({"options": {"auto_lsp": True}}, ("options", "auto_lsp")),
     "something in another spelling": ({"Hooks": {}}, ("Hooks",)),
@@ -70,7 +85,8 @@ HARMLESS: tuple[JsonObject, ...] = (
     {"options": {"disabled_tools": ["bash"], "context_paths": ["docs/rules.md"], "sandbox": True}},
     {"providers": {"p": {"disable": True}}},
     {"mcp": {"x": {"disabled": True, "disabled_tools": ["y"]}}},
-    {"tools": {"ls": {"max_depth": 3}}},
+    {"tools": {"ls": {"max_depth": 3, "ignore": ["a", {"b": None}]}}},
+    {"mcp": {"x": {"disabled_tools": ["y"]}}},
     {"options": {}, "mcp": {}, "providers": {"p": {}}},
 )
 
