@@ -20,7 +20,9 @@ from crush_kernel.toolnames import TOOLS
 from crush_kernel.tools.base import AnyTool
 from crush_kernel.tools.network import network_tools
 from tests.agent.test_stopping import NoKeeper
+from tests.fakes.tools import echo
 from tests.fakes.website import PRIVATE, Asked, website
+from tests.permissions.ruling import policy
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -169,3 +171,20 @@ async def test_nothing_is_done_past_a_closed_gate(tmp_path: Path) -> None:
             assert not runtime.jobs.listed
     assert site.asked == []
     assert contents(project) == before
+
+
+@pytest.mark.parametrize("rule", ["echo", "ec*", "*"])
+async def test_a_rule_against_a_tool_holds_even_if_the_tool_never_asks(rule: str) -> None:
+    gate, person = Gate("yolo", policy(deny=(rule,))), Person()
+    result, keeper = await carried_out(echo(), {"text": "hi"}, gate, person)
+    assert (result.is_error, result.metadata["summary"]) == (True, "denied")
+    assert [(each.is_allowed, each.by, each.rule) for each in keeper.decided] == [
+        (False, "rule", rule)
+    ]
+    assert person.asked == []
+
+
+async def test_a_rule_against_another_tool_does_not() -> None:
+    gate = Gate(policy=policy(deny=("bash", "echo:write")))
+    result, keeper = await carried_out(echo(), {"text": "hi"}, gate, Person())
+    assert (result.is_error, result.content, keeper.decided) == (False, "hi", [])
