@@ -261,13 +261,14 @@ class Runtime:
     async def warm_up(self) -> None:
         """Do ahead what the first turn would do: compile, import the SDK, open the client."""
         await anyio.to_thread.run_sync(self.session.redactor.redact, "")
-        await anyio.to_thread.run_sync(read_command, "true")
         try:
             await self.models.in_use()
         except CrushKernelError:
             logger.info("no model to warm up; the first turn will say why", exc_info=True)
         self.prompts.begin_turn()
         await self.prompts.preview()
+        # The first command comes after a reply: what the request needs goes before.
+        await anyio.to_thread.run_sync(read_command, "true")
 
 
 @asynccontextmanager

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from crush_kernel.permissions.shell.judgement import CommandReading
+from crush_kernel.permissions.shell.folders import MAX_FOLDERS
+from crush_kernel.permissions.shell.judgement import UNKNOWN_WORD, CommandReading
 from crush_kernel.permissions.shell.reading import (
     MAX_CHARACTERS,
     TALKS,
@@ -264,6 +265,12 @@ def test_folders_are_followed(text: str, folders: list[str | None]) -> None:
     assert [folder and (folder.text or "") for folder in found] == folders
 
 
+def test_of_too_many_folders_none_is_known() -> None:
+    last = read("; ".join(f"cd d{number}" for number in range(MAX_FOLDERS)) + "; rm x").parts[-1]
+    assert last.directory == UNKNOWN_WORD
+    assert last.folders == ()
+
+
 @pytest.mark.parametrize(
     ("source", "text"),
     [
@@ -392,8 +399,10 @@ def test_no_text_is_too_much(text: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "sign", ["(", ")", "$(", "`", '"', "'", "{ ", "a=(", "f() ", "<<a\n", "{a,"]
-)
+    "sign",
+    ["(", ")", "$(", "`", '"', "'", "{ ", "a=(", "f() ", "<<a\n", "{a,", "cd a; ", "tmux ",
+     "npm -x ", "find a -exec b \\; ", "sudo ", "a | "],
+)  # fmt: skip
 def test_long_nonsense_takes_bounded_time(sign: str) -> None:
     assert not read(sign * (100_000 // len(sign))).is_read_only
 

@@ -14,9 +14,7 @@ from crush_kernel.permissions.shell.programs.git import GitCall, git_call
 from crush_kernel.permissions.shell.programs.names import names_in
 from crush_kernel.permissions.shell.programs.options import is_one, options, scan
 
-_FETCHES = (
-    "gets things from the network: the tools fetch and download say from where and ask for it"
-)
+_FETCHES = "gets things from the network, which the tools fetch and download are for"
 _CONNECTS = "connects to other machines: run it in a cell of your own, with ! before it"
 _BROWSES = "opens a browser: the tool fetch reads pages"
 _PRIVILEGED = "acts as another user: run it in a cell of your own, with ! before it"
@@ -125,6 +123,8 @@ _SAME_AS: Final[Mapping[str, str]] = {"pip3": "pip", "pip2": "pip", "tofu": "ter
 
 def dangers_of(name: str, arguments: tuple[Word, ...]) -> tuple[str, ...]:
     """Return why a person has to say before the program `name` gets `arguments`."""
+    if name not in _CONCERNED and not name.startswith("mkfs."):
+        return ()
     return tuple(dict.fromkeys(_found(name, arguments)))
 
 
@@ -307,3 +307,6 @@ _CHECKS: Final[Mapping[str, Callable[[tuple[Word, ...]], Iterator[str]]]] = {
     "kill": _kill,
     "shred": _shred,
 }
+
+_CONCERNED: Final = frozenset({*BANNED, *_ALIKE, *_RULES_OF, *_SAME_AS, *_CHECKS})
+"""The programs of which there is anything to say."""

@@ -92,13 +92,13 @@ def _take_value(search: _Search, words: tuple[Word, ...]) -> int:
 
 def _take_command(search: _Search, words: tuple[Word, ...]) -> int:
     """Take `-exec … ;` or `-exec … {} +`."""
-    ends = [
+    ends = (
         index
         for index, word in enumerate(words)
         if word.text == ";" or (word.text == "+" and words[index - 1].text == "{}")
-    ]
-    end = ends[0] if ends else len(words)
-    search.is_understood &= bool(ends)
+    )
+    end = next(ends, len(words))
+    search.is_understood &= end < len(words)
     search.goes_elsewhere |= words[0].text in ("-execdir", "-okdir")
     if command := tuple(map(_filled, words[1:end])):
         search.runs.append(command)

@@ -104,6 +104,8 @@ class Roles:
 def shared_out(letters: str, given: Given) -> Roles:
     """Return what becomes of the operands that were given."""
     words = given.operands
+    if letters in ("r*", "t*"):
+        return Roles(tuple(words) if letters == "r*" else (), ())
     before, star, after = letters.partition("*")
     if not star:
         before, many = letters, ""

@@ -17,6 +17,9 @@ from typing import Final
 
 from crush_kernel.permissions.shell.judgement import Word
 
+_MOST_VALUES: Final = 8
+"""More than any option takes."""
+
 STARTS_OF_PATHS: Final = frozenset("/._~")
 """Beside letters and digits: how a pattern starts whose matches cannot be options."""
 
@@ -105,7 +108,7 @@ def scan(words: tuple[Word, ...], known: Options, *, in_order: bool = False) -> 
         if text == "--":
             given.operands += words[at:]
             break
-        if may_be_option(word):
+        if (text is None or word.has_glob) and may_be_option(word):
             given.unclear.append(word)
         if text is None or not text.startswith("-") or text == "-":
             given.operands.append(word)
@@ -113,7 +116,7 @@ def scan(words: tuple[Word, ...], known: Options, *, in_order: bool = False) -> 
                 given.operands += words[at:]
                 break
         else:
-            at += _take(given, known, word, words[at:])
+            at += _take(given, known, word, words[at : at + _MOST_VALUES])
     return given
 
 
