@@ -135,6 +135,8 @@ def rule_rows(page: Page, redact: Callable[[str], str]) -> Iterator[str]:
 
 
 def grant_lines(grants: frozenset[Grant], redact: Callable[[str], str]) -> str:
-    """Return what was allowed for the session, as a list."""
-    clean = (replace(grant, scope=redact(grant.scope)) for grant in grants)
+    """Return what was allowed for the session, as a list, without what lies in something wider."""
+    wide = {grant for grant in grants if not grant.scope}
+    told = wide | {grant for grant in grants if replace(grant, scope="") not in wide}
+    clean = (replace(grant, scope=redact(grant.scope)) for grant in told)
     return "\n".join(sorted(f"- {grant_words(grant)}" for grant in clean))

@@ -56,6 +56,8 @@ def grant_words(grant: Grant) -> str:
     match grant.action:
         case "execute":
             folder, _, command = grant.scope.partition("\0")
+            if not command:
+                return f"{grant.tool}, with whatever input"
             return f"{grant.tool} runs {code_span(command)} in {code_span(folder)}"
         case "fetch":
             _, server, *paths = grant.scope.split("\0")

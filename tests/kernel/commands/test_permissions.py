@@ -10,7 +10,7 @@ from crush_kernel.config.ruletexts import StoredRule
 from crush_kernel.kernel.commands.permissions import grant_lines, rule_rows
 from crush_kernel.kernel.commands.rulewords import grant_words, meaning
 from crush_kernel.permissions.policy import Policy, StandingRule
-from crush_kernel.permissions.request import Grant
+from crush_kernel.permissions.request import Grant, PermissionRequest
 from crush_kernel.permissions.rule import parse_rule
 from crush_kernel.permissions.rulebook import Page
 from tests.fakes.eventful import settings
@@ -55,6 +55,20 @@ def test_a_rule_is_told_in_words(rule: str, words: str) -> None:
 )
 def test_a_grant_is_told_in_words(grant: Grant, words: str) -> None:
     assert grant_words(grant) == words
+
+
+def test_a_tool_without_a_command_is_granted_with_whatever_input() -> None:
+    grant = PermissionRequest("c", "mcp_x_do", "execute", "do it").grant
+    assert grant_words(grant) == "mcp_x_do, with whatever input"
+
+
+def test_a_file_is_not_listed_beside_the_project_that_it_lies_in() -> None:
+    wide, other = Grant("edit", "write", ""), Grant("write", "write", "/p/b")
+    grants = frozenset((wide, Grant("edit", "write", "/p/a"), other))
+    assert grant_lines(grants, str).splitlines() == [
+        "- edit changes anything in the project",
+        "- write changes `/p/b`",
+    ]
 
 
 def test_stored_rules_are_numbered_and_come_before_those_of_files() -> None:
