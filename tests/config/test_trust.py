@@ -217,3 +217,9 @@ def test_what_another_version_says_is_neither_trusted_nor_overwritten(
     with pytest.raises(ConfigError, match="not understood"):
         world.store.forget(root)
     assert (world.base / "data/trust.json").read_text() == content
+
+
+def test_nothing_in_particular_is_never_trusted(tmp_path: Path) -> None:
+    store = TrustStore(tmp_path / "data")
+    store.trust(tmp_path, "")
+    assert not store.is_trusted(tmp_path, "")
