@@ -773,7 +773,7 @@ async def test_a_console_says_what_is_unusual_about_a_call() -> None:
         assert await display.ask(request) == Answer("once")
     assert page.stdout == (
         "write wants to write /etc/hosts\n  -a\n  +b\n"
-        "  outside the project: /etc/hosts\n  needs root\n  in /srv\n"
+        "  outside the project\n  needs root\n  in /srv\n"
     )
 
 
