@@ -157,7 +157,8 @@ def _passed(
 
 
 def _by_mode(request: PermissionRequest, mode: PermissionMode) -> Allow | None:
-    if mode == "yolo" and not (request.is_outside or request.is_private):
+    is_elsewhere = request.is_outside or request.is_private or request.is_unsure
+    if mode == "yolo" and not is_elsewhere:
         return None if _built_in(request) else Allow("yolo mode", "mode")
     if mode == "accept-edits" and request.action == "write" and not request.is_outside:
         return Allow("accept-edits mode", "mode")

@@ -64,6 +64,8 @@ class PermissionRequest:
     unnamed: tuple[str, ...] = ()
     """What a command line does that stands in no part and in none of these paths, one clause
     each: `goes on in the background`, `cannot be read for certain`. No pattern covers it."""
+    is_unsure: bool = False
+    """Whether only the shell can know which program a command line runs, or where it writes."""
     dangers: tuple[str, ...] = ()
     """Why a person has to say whatever mode it is, one sentence each."""
     diff: str = ""

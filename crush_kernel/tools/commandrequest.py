@@ -16,7 +16,8 @@ from typing import Final
 
 from crush_kernel.errors import ToolError
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
-from crush_kernel.permissions.shell.judgement import CommandReading, ReadPart, Word
+from crush_kernel.permissions.shell.judgement import RUNS_INPUT, CommandReading, ReadPart, Word
+from crush_kernel.permissions.shell.programs.shells import SHELLS
 from crush_kernel.permissions.shell.reading import WRITES
 from crush_kernel.tools.gitconfig import repository_names_programs
 from crush_kernel.tools.paths import PathPolicy, Target
@@ -35,6 +36,7 @@ UNKNOWN_TREE: Final = "removes files that only the shell knows"
 
 
 RUNS_OUTSIDE: Final = "runs in a folder outside the project"
+RUNS_ANYTHING: Final = "runs what only the shell can know"
 WRITES_ANYWHERE: Final = "writes where only the shell can know"
 GIT_PROGRAMS: Final = "the configuration of this repository can have git run other programs"
 OWN_PROGRAMS: Final = "the project itself brings a program that is run here in place of another"
@@ -50,6 +52,8 @@ class _Places:
     writes: dict[Path, Target] = field(default_factory=dict[Path, Target])
     redirects: dict[Path, Target] = field(default_factory=dict[Path, Target])
     dangers: dict[str, None] = field(default_factory=dict[str, None])
+    runs_anything: bool = False
+    """Whether nobody has seen which program it is, or what a shell is given to run."""
     writes_anywhere: bool = False
     """Whether something is written where only the shell can know, perhaps outside."""
     runs_outside: bool = False
@@ -122,7 +126,8 @@ def command_request(
         action="execute",
         title="run",
         paths=tuple(outside),
-        is_outside=bool(outside) or any(each.writes_anywhere for each in places),
+        is_outside=bool(outside),
+        is_unsure=any(each.writes_anywhere or each.runs_anything for each in places),
         command=command,
         cwd=folder.path,
         parts=tuple(map(_shown, reading.parts, places)),
@@ -134,6 +139,7 @@ def command_request(
             *(reason for reason in reading.reasons if reason != WRITES),
             *((RUNS_OUTSIDE,) if any(each.runs_outside for each in places) else ()),
             *((WRITES_ANYWHERE,) if any(each.writes_anywhere for each in places) else ()),
+            *((RUNS_ANYTHING,) if any(each.runs_anything for each in places) else ()),
             # Who allowed looking by a rule has not seen what this repository, or folder, runs.
             *((GIT_PROGRAMS,) if has_programs else ()),
             *((OWN_PROGRAMS,) if any(each.is_own for each in places) else ()),
@@ -185,6 +191,7 @@ def _named(words: Iterable[Word]) -> tuple[str, ...]:
 def _look_at(part: ReadPart, start: Path, paths: PathPolicy) -> _Places:
     places = _Places()
     places.dangers.update(dict.fromkeys(part.judgement.dangers))
+    places.runs_anything = _runs_anything(part)
     for base in _folders(part, start):
         _look_from(base, part, paths, places)
     if not part.judgement.is_read_only:
@@ -220,6 +227,15 @@ def _look_from(base: Path | None, part: ReadPart, paths: PathPolicy, places: _Pl
     else:
         for word in part.words[1:]:
             places.add(places.reads, tuple(_away(word, base, paths)))
+
+
+def _runs_anything(part: ReadPart) -> bool:
+    if not part.words:
+        return False
+    program = part.words[0]
+    if program.text is None or program.has_glob:
+        return True
+    return part.judgement.does == RUNS_INPUT and Path(program.text).name in SHELLS
 
 
 def _folders(part: ReadPart, start: Path) -> tuple[Path | None, ...]:

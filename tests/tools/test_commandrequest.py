@@ -169,6 +169,18 @@ def test_writing_where_only_the_shell_knows_is_asked_in_every_mode(
 
 @pytest.mark.parametrize(
     "command",
+    ["$X a.txt", "/bin/c?t a.txt", "echo 'touch x' | sh", "cat a.txt | bash -s", "eval $X"],
+)
+def test_running_what_only_the_shell_knows_is_asked_in_every_mode(
+    world: World, command: str
+) -> None:
+    request = world.asked(command)
+    assert "runs what only the shell can know" in request.unnamed
+    assert [kind(request, mode) for mode in ("default", "accept-edits", "yolo")] == ["ask"] * 3
+
+
+@pytest.mark.parametrize(
+    "command",
     [
         "rm -rf build",
         "rm -rf src",
