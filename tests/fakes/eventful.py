@@ -34,8 +34,8 @@ HOSTILE = (
 
 REFUSED = HttpReply(401, {"error": {"type": "authentication_error", "message": "no"}})
 
-COMMAND = {"command": "echo beg''un; sleep 600", "description": "wait"}
-"""Says `begun`, which is not in its text, and waits longer than any test."""
+COMMAND = {"command": "touch out; echo beg''un; sleep 600", "description": "wait"}
+"""Needs leave, says `begun`, which is not in its text, and waits longer than any test."""
 
 KEY = "sk-ant-0123456789abcdef"
 
