@@ -21,7 +21,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 WRITE = call("write", {"file_path": "new.txt", "content": "made\n"})
 
-SLEEP = call("bash", {"command": "printf 'be%s\\n' gun; sleep 641", "description": "wait"})
+SLEEP = call(
+    "bash", {"command": "touch out; printf 'be%s\\n' gun; sleep 641", "description": "wait"}
+)
 
 
 @pytest.fixture(scope="module")
