@@ -22,7 +22,7 @@ from crush_kernel.kernel.redactedevent import redacted_event
 from crush_kernel.kernel.render import CallFacts, Rendered
 from crush_kernel.messages import JsonObject, Message, Text, ToolCall, ToolResult, Usage
 from crush_kernel.permissions.gate import Answer
-from crush_kernel.permissions.request import PermissionRequest
+from crush_kernel.permissions.request import CommandPart, PermissionRequest
 from crush_kernel.tools.base import Delegated
 from crush_kernel.tools.subagentresult import output_of
 from tests.kernel.front_end import FrontEnd
@@ -281,7 +281,13 @@ def test_no_secret_of_a_nested_call_is_shown() -> None:
 # --- live ---------------------------------------------------------------------------------
 
 INSIDE = PermissionRequest(
-    "c1/n3", "bash", "execute", "run", command="make", on_behalf="agent: tester"
+    "c1/n3",
+    "bash",
+    "execute",
+    "run",
+    command="make",
+    parts=(CommandPart("make", ("make",), "runs the project's code"),),
+    on_behalf="agent: tester",
 )
 STARTED = (
     ToolStarted("c1", "agent", "tester · run the tests"),
@@ -327,7 +333,7 @@ async def test_a_question_says_for_whom_it_is_asked_and_the_row_waits() -> None:
         assert "waiting for you" in row()
         with_class("crush-deny")[0].click()
     assert answers == [Answer("deny")]
-    assert "waiting for you" not in row()
+    await until(lambda: "waiting for you" not in row())
     stage.finish()
 
 
@@ -391,7 +397,7 @@ async def test_a_console_tells_for_whom_and_shows_the_steps_when_they_are_over()
     assert page.stdout.splitlines() == [
         "● agent tester · run the tests",
         "tester (sub-agent) · bash wants to run",
-        "  make",
+        "  make   (runs the project's code)",
         '  ├ grep "def price" · 3 matches',
         "  ├ view a.py · 38 lines",
         "  ├ bash pytest -q · allowed once · exit 1",
