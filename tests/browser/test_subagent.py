@@ -23,7 +23,7 @@ SCRIPT = (
     turn(
         TASK,
         wants("grep", pattern="round"),
-        wants("bash", command="echo run; exit 3"),
+        wants("bash", command="touch run; exit 3"),
         {"text": "It is **price.py**, line 2. <img src=x>"},
     ),
 )
@@ -68,7 +68,7 @@ def test_its_question_says_who_asks_and_its_card_opens_by_keyboard_also_after_a_
         notebook.page.keyboard.press("Space")
         expect(answer).to_be_visible()
         expect(details).to_contain_text("Tell the file and the line.")
-        expect(details).to_contain_text("bash echo run; exit 3 · allowed once · exit 3")
+        expect(details).to_contain_text("bash touch run; exit 3 · allowed once · exit 3")
         expect(details.locator("img")).to_have_count(0)
         expect(output).to_contain_text("Now I know.")
         notebook.save()
