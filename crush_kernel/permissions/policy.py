@@ -199,4 +199,6 @@ class _Coverage:
 def _names(pattern: CommandPattern, part: CommandPart) -> bool:
     """Return whether `pattern` says what is done by `part`, and to what."""
     is_known = None not in part.argv and not part.writes
-    return pattern.is_exact or (pattern.names_program and is_known)
+    # `git:*` says nothing of `git push --force`.
+    names_danger = len(pattern.words) >= part.danger_words
+    return pattern.is_exact or (pattern.names_program and is_known and names_danger)

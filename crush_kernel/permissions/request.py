@@ -33,6 +33,9 @@ class CommandPart:
     rule_words: int = 0
     """How many of the first words a rule has to name so that it means something; 0 if only the
     whole command may be granted for good."""
+    danger_words: int = 0
+    """How many of the first words it takes to be dangerous: 1 for `curl`, 3 for
+    `git push --force`; 0 if they are not."""
 
 
 @dataclass(frozen=True, slots=True)

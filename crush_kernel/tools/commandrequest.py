@@ -17,6 +17,7 @@ from typing import Final
 from crush_kernel.errors import ToolError
 from crush_kernel.permissions.request import CommandPart, PermissionRequest
 from crush_kernel.permissions.shell.judgement import RUNS_INPUT, CommandReading, ReadPart, Word
+from crush_kernel.permissions.shell.programs import judge
 from crush_kernel.permissions.shell.programs.shells import SHELLS
 from crush_kernel.permissions.shell.reading import WRITES
 from crush_kernel.tools.gitconfig import repository_names_programs
@@ -181,7 +182,16 @@ def _shown(part: ReadPart, places: _Places) -> CommandPart:
         writes=_named((*judged.writes, *part.writes)),
         is_outside=places.writes_anywhere or any(True for _ in places.outside()),
         rule_words=judged.rule_words,
+        danger_words=_danger_words(part),
     )
+
+
+def _danger_words(part: ReadPart) -> int:
+    """Return how many of its first words make a part dangerous, 0 if it is not by its words."""
+    if not part.judgement.dangers:
+        return 0
+    counts = range(1, len(part.words) + 1)
+    return next((count for count in counts if judge(part.words[:count]).dangers), 0)
 
 
 def _named(words: Iterable[Word]) -> tuple[str, ...]:

@@ -322,3 +322,24 @@ def test_no_rule_for_looking_covers_what_a_repository_has_run(world: World, comm
         config.write("[diff]\nexternal = ./spy\n")
     assert said() == "ask"
     assert not proposed_rules(world.asked(command), rules)
+
+
+@pytest.mark.parametrize(
+    ("rule", "command", "is_allowed"),
+    [
+        pytest.param("bash(git:*)", "git push --force", False, id="only the program"),
+        pytest.param("bash(git push:*)", "git push origin --force", False, id="too few words"),
+        pytest.param("bash(git push --force:*)", "git push --force origin", True, id="the danger"),
+        pytest.param("bash(git push o --force)", "git push o --force", True, id="exactly"),
+        pytest.param("bash(curl:*)", "curl https://example.org", True, id="a banned program"),
+        pytest.param("bash(curl *)", "timeout 5 curl x", True, id="in a wrapper"),
+        pytest.param("bash(npm:*)", "npm publish", False, id="what publishes"),
+    ],
+)
+def test_a_rule_with_open_words_allows_a_danger_only_if_it_names_it(
+    world: World, rule: str, command: str, *, is_allowed: bool
+) -> None:
+    policy = Policy((StandingRule("allow", parse_rule(rule)),))
+    request = world.asked(command)
+    assert request.dangers
+    assert bool(policy.allows(request, by_name=True)) is is_allowed
