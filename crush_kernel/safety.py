@@ -34,7 +34,7 @@ MAX_WARNINGS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Configured:
     """What configuration files say, those of the project as far as they count."""
 
     permissions: WrittenPermissions
@@ -43,7 +43,7 @@ class Said:
     """One sentence for each thing that does not count."""
 
     @classmethod
-    def in_files(cls, files: ConfigFiles) -> "Said":
+    def in_files(cls, files: ConfigFiles) -> "Configured":
         """Read `files`."""
         permissions, hooks = read_permissions(files.files), read_hooks(files.files)
         return cls(permissions, hooks, (*files.warnings, *hooks.warnings))
@@ -57,7 +57,7 @@ class Safety:
     """The configuration in force, and how a project's part of it is trusted."""
     rules: RuleBook
     gate: Gate
-    said: Said
+    configured: Configured
     sandbox: Sandbox | None
     """Confines commands; `None` lets them run free."""
     disabled_tools: frozenset[str]
@@ -75,7 +75,7 @@ class Safety:
     @property
     def warnings(self) -> tuple[str, ...]:
         """One sentence for each thing that was written and does not count; of many the first."""
-        found = tuple(dict.fromkeys((*self.said.warnings, *self.rules.page.warnings)))
+        found = tuple(dict.fromkeys((*self.configured.warnings, *self.rules.page.warnings)))
         if len(found) <= MAX_WARNINGS:
             return found
         more = f"{len(found) - MAX_WARNINGS:,} more things in configuration files do not count."
@@ -84,17 +84,17 @@ class Safety:
     def run_hooks(self, hooks: Hooks) -> None:
         """Have `hooks` run what is configured, now and after each change."""
         self.hooks = hooks
-        hooks.hooks = self.said.hooks.hooks
+        hooks.hooks = self.configured.hooks.hooks
 
     def take(self, files: ConfigFiles) -> None:
         """Have the rules and hooks of other files in force. On the engine; blocks shortly.
 
         Tools and the sandbox stay as they are: the model was told about them.
         """
-        self.said = Said.in_files(files)
-        self.gate.policy = self.rules.configure(self.said.permissions)
+        self.configured = Configured.in_files(files)
+        self.gate.policy = self.rules.configure(self.configured.permissions)
         if self.hooks is not None:
-            self.hooks.hooks = self.said.hooks.hooks
+            self.hooks.hooks = self.configured.hooks.hooks
 
 
 def open_safety(settings: Settings, paths: PathPolicy, *, data: Path) -> Safety:
@@ -108,19 +108,21 @@ def open_safety(settings: Settings, paths: PathPolicy, *, data: Path) -> Safety:
     environ, directories = settings.environ, settings.directories
     read = partial(_read, settings, paths, data)
     trust = ProjectTrust(read, TrustStore(directories.data), root=paths.root)
-    said = Said.in_files(trust.files)
-    rules = open_policy(said.permissions, directories, environ=environ, project_root=paths.root)
+    configured = Configured.in_files(trust.files)
+    rules = open_policy(
+        configured.permissions, directories, environ=environ, project_root=paths.root
+    )
     is_wanted, warnings = wants_sandbox(environ, trust.files.files)
     confinement = confinement_for(environ, directories, root=paths.root, cwd=paths.cwd, data=data)
     return Safety(
         trust=trust,
         rules=rules,
         gate=Gate(
-            opening_mode(settings, said.permissions), rules.page.policy, keep_rules=rules.keep
+            opening_mode(settings, configured.permissions), rules.page.policy, keep_rules=rules.keep
         ),
-        said=replace(said, warnings=(*said.warnings, *warnings)),
+        configured=replace(configured, warnings=(*configured.warnings, *warnings)),
         sandbox=Sandbox(environ, confinement) if is_wanted else None,
-        disabled_tools=frozenset(said.permissions.disabled_tools),
+        disabled_tools=frozenset(configured.permissions.disabled_tools),
     )
 
 
