@@ -112,12 +112,11 @@ def command_request(
         notes: what a person should know besides.
     """
     places = [_look_at(part, folder.path, paths) for part in reading.parts]
-    names_programs = cache(repository_names_programs)  # most lines work in one repository
-    has_programs = False
-    for part, each in zip(reading.parts, places, strict=True):
-        start = _repository(part, folder.path)
-        if part.judgement.is_read_only and _is_git(part) and names_programs(start):
-            each.is_certain, has_programs = False, True
+    # Who allowed looking by a rule has not seen what this repository, or folder, runs.
+    programs = (
+        *((GIT_PROGRAMS,) if _mark_git_programs(reading, places, folder.path) else ()),
+        *((OWN_PROGRAMS,) if any(each.is_own for each in places) else ()),
+    )
     outside = dict.fromkeys(path for each in places for path in each.outside())
     if folder.is_outside:
         outside = {folder.path: None, **outside}
@@ -136,22 +135,32 @@ def command_request(
         reads=_all(each.reads for each in places),
         writes=_all(each.writes for each in places),
         redirects=_all(each.redirects for each in places),
-        unnamed=(
-            *(reason for reason in reading.reasons if reason != WRITES),
-            *((RUNS_OUTSIDE,) if any(each.runs_outside for each in places) else ()),
-            *((WRITES_ANYWHERE,) if any(each.writes_anywhere for each in places) else ()),
-            *((RUNS_ANYTHING,) if any(each.runs_anything for each in places) else ()),
-            # Who allowed looking by a rule has not seen what this repository, or folder, runs.
-            *((GIT_PROGRAMS,) if has_programs else ()),
-            *((OWN_PROGRAMS,) if any(each.is_own for each in places) else ()),
-        ),
+        unnamed=(*_unnamed(reading, places), *programs),
         dangers=tuple(dict.fromkeys(danger for each in places for danger in each.dangers)),
-        notes=(
-            *notes,
-            *((GIT_PROGRAMS,) if has_programs else ()),
-            *((OWN_PROGRAMS,) if any(each.is_own for each in places) else ()),
-        ),
+        notes=(*notes, *programs),
     )
+
+
+def _mark_git_programs(reading: CommandReading, places: list[_Places], start: Path) -> bool:
+    """Return whether git could be made to run something; what it does is not certain then."""
+    names_programs = cache(repository_names_programs)  # most lines work in one repository
+    is_any = False
+    for part, each in zip(reading.parts, places, strict=True):
+        is_looking = part.judgement.is_read_only and _is_git(part)
+        if is_looking and names_programs(_repository(part, start)):
+            each.is_certain, is_any = False, True
+    return is_any
+
+
+def _unnamed(reading: CommandReading, places: list[_Places]) -> Iterator[str]:
+    """Yield what no word of a part names."""
+    yield from (reason for reason in reading.reasons if reason != WRITES)
+    if any(each.runs_outside for each in places):
+        yield RUNS_OUTSIDE
+    if any(each.writes_anywhere for each in places):
+        yield WRITES_ANYWHERE
+    if any(each.runs_anything for each in places):
+        yield RUNS_ANYTHING
 
 
 def _is_git(part: ReadPart) -> bool:
