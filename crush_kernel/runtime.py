@@ -319,19 +319,7 @@ async def open_runtime(*, environ: Mapping[str, str], cwd: Path) -> AsyncGenerat
             desk=desk,
             watch=worktree,
             about=setup_tools(
-                Setup(
-                    settings=settings,
-                    data_directory=data,
-                    providers=models.providers,
-                    model=lambda: models.info,
-                    mode=lambda: runtime.agent.gate.mode,
-                    skills=prompts.found_skills,
-                    agents=prompts.found_agents,
-                    jobs=jobs,
-                    config_files=tuple(str(file.path) for file in safety.trust.files.files),
-                    disabled_tools=tuple(safety.disabled_tools),
-                ),
-                redact=redactor.redact,
+                _setup(settings, models, safety, prompts, jobs, data=data), redact=redactor.redact
             ),
             subagents=SubAgentParts(prompts, data),
             disabled=safety.disabled_tools,
@@ -425,6 +413,29 @@ def _worktree(
     )
     files.on_tool_change = worktree.note
     return worktree
+
+
+def _setup(
+    settings: Settings,
+    models: Models,
+    safety: Safety,
+    prompts: Prompts,
+    jobs: Jobs,
+    *,
+    data: Path,
+) -> Setup:
+    return Setup(
+        settings=settings,
+        data_directory=data,
+        providers=models.providers,
+        model=lambda: models.info,
+        mode=lambda: safety.gate.mode,
+        skills=prompts.found_skills,
+        agents=prompts.found_agents,
+        jobs=jobs,
+        config_files=tuple(str(file.path) for file in safety.trust.files.files),
+        disabled_tools=tuple(safety.disabled_tools),
+    )
 
 
 def _agent(
