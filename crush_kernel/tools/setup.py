@@ -23,7 +23,7 @@ from crush_kernel.tools.crush_info import Section, Sections, crush_info_tool
 from crush_kernel.tools.crush_logs import crush_logs_tool
 from crush_kernel.wording import counted
 
-NO_FILES = "none = configuration files are not read yet; the environment is the configuration"
+NO_FILES = "none = there is no configuration file; the environment is the configuration"
 
 
 @dataclass(frozen=True, slots=True)
